@@ -1,0 +1,3 @@
+import { version } from "@waystone/core"
+
+console.log(`bench of waystone ${version}`)

@@ -1,0 +1,89 @@
+/**
+ * Everything that must hold before a commit lands, in order; the first stage that fails ends it.
+ *
+ * The last line is `N passed, N failed`, read from vitest's own report.
+ */
+import { spawnSync } from "node:child_process"
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { delimiter, dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)))
+const cache = join(root, "node_modules", ".cache", "waystone")
+const report = join(cache, "vitest.json")
+const counts = join(cache, "counts.txt")
+const env = {
+  ...process.env,
+  PATH: join(root, "node_modules", ".bin") + delimiter + process.env.PATH,
+  TURBO_TELEMETRY_DISABLED: "1",
+  DO_NOT_TRACK: "1"
+}
+
+const stages = [
+  ["types", () => run("tsc -b")],
+  ["effect", () => run("effect-tsgo diagnostics --strict --format text --project tsconfig.json")],
+  ["lint", () => run("oxlint --deny-warnings")],
+  ["format", () => run("oxfmt --check")],
+  ["build", () => run("turbo run build --output-logs=errors-only")],
+  [
+    "packages",
+    () =>
+      publishable().every(
+        (folder) => run("publint --strict", folder) && run("attw --pack . --profile esm-only", folder)
+      )
+  ],
+  ["tests", () => run("vitest run")]
+]
+
+mkdirSync(cache, { recursive: true })
+for (const file of [report, counts]) rmSync(file, { force: true })
+
+for (const [name, stage] of stages) {
+  console.log(`\n== ${name}`)
+  const started = Date.now()
+  const passed = stage()
+  console.log(`== ${name}: ${passed ? "passed" : "FAILED"} in ${((Date.now() - started) / 1000).toFixed(1)} s`)
+  if (!passed) {
+    process.exitCode = 1
+    if (name !== "tests") console.error(`\nStage "${name}" failed; the stages after it did not run.`)
+    break
+  }
+}
+closeWithCounts()
+
+function run(command, folder = ".") {
+  console.log(`$ ${command}${folder === "." ? "" : `   (${folder})`}`)
+  const { status, error } = spawnSync(command, { cwd: join(root, folder), stdio: "inherit", shell: true, env })
+  if (error) console.error(error.message)
+  return status === 0
+}
+
+function publishable() {
+  return readdirSync(join(root, "packages"))
+    .map((name) => `packages/${name}`)
+    .filter((folder) => existsSync(join(root, folder, "package.json")))
+    .filter((folder) => !JSON.parse(readFileSync(join(root, folder, "package.json"), "utf8")).private)
+}
+
+function closeWithCounts() {
+  const { passed, failed } = readCounts()
+  if (passed + failed === 0) console.error("\nNo test ran.")
+  if (passed === 0 || failed > 0) process.exitCode = 1
+  const line = `${passed} passed, ${failed} failed`
+  writeFileSync(counts, `${line}\n`)
+  console.log(`\n${line}`)
+}
+
+/** A file that fails before its first test (a broken import) counts as one failure. */
+function readCounts() {
+  let results
+  try {
+    results = JSON.parse(readFileSync(report, "utf8"))
+  } catch {
+    return { passed: 0, failed: 0 }
+  }
+  const broken = results.testResults.filter(
+    (file) => file.status === "failed" && file.assertionResults.every((test) => test.status !== "failed")
+  )
+  return { passed: results.numPassedTests, failed: results.numFailedTests + broken.length }
+}

@@ -1,0 +1,43 @@
+import { existsSync, readdirSync } from "node:fs"
+import { join } from "node:path"
+import { defineConfig } from "vitest/config"
+
+const root = import.meta.dirname
+const condition = "@waystone/source"
+const nested = ["packages", "apps", "examples"].flatMap((folder) =>
+  existsSync(join(root, folder)) ? readdirSync(join(root, folder)).map((name) => `${folder}/${name}`) : []
+)
+const tested = [...nested, "bench"].filter((folder) => existsSync(join(root, folder, "test")))
+
+/** Tests import the workspace's source, never dist. */
+const source = { conditions: [condition, "module", "node", "development|production"] }
+
+export default defineConfig({
+  resolve: source,
+  ssr: { resolve: source },
+  test: {
+    // Processes that a test forks from process.execArgv see the source too.
+    execArgv: [`--conditions=${condition}`],
+    testTimeout: 20_000,
+    hookTimeout: 30_000,
+    reporters: ["default", ["json", { outputFile: join(root, "node_modules/.cache/waystone/vitest.json") }]],
+    coverage: {
+      provider: "v8",
+      include: ["packages/*/src/**/*.ts"],
+      reporter: ["text", "html", "json-summary"]
+    },
+    projects: tested.map((folder) => ({
+      extends: true as const,
+      root: join(root, folder),
+      test: {
+        name: folder.replace(/^packages\//, ""),
+        include: ["test/**/*.test.ts"],
+        typecheck: {
+          enabled: true,
+          include: ["test/**/*.test-d.ts"],
+          tsconfig: existsSync(join(root, folder, "test/tsconfig.json")) ? "test/tsconfig.json" : "tsconfig.json"
+        }
+      }
+    }))
+  }
+})
