@@ -1,3 +1,3 @@
-import { version } from "@waystone/core"
+import { RunEvent } from "@waystone/core"
 
-console.log(`bench of waystone ${version}`)
+console.log(`bench of waystone ${RunEvent.version}`)

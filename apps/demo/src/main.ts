@@ -1,7 +1,7 @@
-import { version } from "@waystone/core"
+import { RunEvent } from "@waystone/core"
 import { Console, Effect } from "effect"
 import { NodeRuntime } from "@effect/platform-node"
 
 NodeRuntime.runMain(
-  Console.log(`waystone ${version} on node ${process.version}`, process.argv.slice(2)).pipe(Effect.asVoid)
+  Console.log(`waystone ${RunEvent.version} on node ${process.version}`, process.argv.slice(2)).pipe(Effect.asVoid)
 )

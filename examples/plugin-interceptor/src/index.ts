@@ -1,1 +1,1 @@
-export { version } from "@waystone/core"
+export { RunEvent } from "@waystone/core"

@@ -1,2 +1,4 @@
-/** The version of this package. */
-export const version = "0.1.0"
+export * as Guard from "./Guard.ts"
+export * as RunEvent from "./RunEvent.ts"
+export * as RunState from "./RunState.ts"
+export * as Step from "./Step.ts"

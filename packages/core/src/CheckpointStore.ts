@@ -1,0 +1,132 @@
+/**
+ * The contract of a backend: an append-only list of events per Run, a head beside it, and a lease.
+ *
+ * A store deals in well-formed strings and numbers, never in domain types. `CheckpointStoreSuite` in
+ * `@waystone/core/testing` proves an implementation.
+ *
+ * Invariants
+ *   C1  An append is compare-and-set on `expectedSeq`, all or nothing, together with its head.
+ *   C2  An append with an epoch that is not the Run's present one is `Fenced` and has no effect.
+ *   C3  Each claim raises the epoch, so a superseded owner can never write again.
+ *   C4  A lease ends by the store's clock, not by the caller's.
+ *   C5  Nothing is deleted but by `remove`.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import type * as Stream from "effect/Stream"
+import type { CheckpointCorrupt, StoreUnavailable } from "./RunError.ts"
+
+export type StoreError = StoreUnavailable | CheckpointCorrupt
+
+/** What can be asked about a Run without reading its events. `body` is the encoded head and means nothing to a store. */
+export interface HeadRow {
+  readonly status: string
+  readonly agent: string
+  readonly session?: string
+  /** The run id of the parent, for the Run of a sub-agent. */
+  readonly parent?: string
+  /** The kinds of the open waits. */
+  readonly waiting: ReadonlyArray<string>
+  /** Epoch ms. */
+  readonly wakeAt?: number
+  readonly updatedAt: number
+  readonly body: string
+}
+
+export interface Lease {
+  readonly owner: string
+  readonly ttlMillis: number
+}
+
+export interface Append {
+  readonly runId: string
+  /** The epoch of the claim; 0 for a writer without one. */
+  readonly epoch: number
+  /** How many events the Run has. At 0 the append creates it. */
+  readonly expectedSeq: number
+  /** At least one. */
+  readonly events: ReadonlyArray<string>
+  readonly head: HeadRow
+  /** With an append that creates a Run under an epoch: who holds it from then on. */
+  readonly lease?: Lease
+}
+
+export type AppendResult =
+  | { readonly _tag: "Committed" }
+  | { readonly _tag: "Conflict"; readonly seq: number }
+  | { readonly _tag: "Fenced" }
+
+export interface StoredEvent {
+  /** 1, 2, 3 … */
+  readonly seq: number
+  readonly epoch: number
+  readonly body: string
+  /** It is the last of its append: a checkpoint that can be forked at. */
+  readonly ends: boolean
+}
+
+export interface Entry extends HeadRow {
+  readonly runId: string
+  readonly seq: number
+  readonly epoch: number
+  /** Who claimed it and has not released it; `live` until the lease ends. */
+  readonly owner?: string
+  readonly live: boolean
+}
+
+export type ClaimResult =
+  /** `previous`: an owner that never released it. The claim of an unknown Run gives epoch 1 and creates nothing. */
+  | { readonly _tag: "Claimed"; readonly epoch: number; readonly seq: number; readonly previous?: string }
+  | { readonly _tag: "Busy"; readonly epoch: number; readonly owner: string }
+
+export interface Filter {
+  readonly status?: ReadonlyArray<string>
+  /** At least one open wait of this kind. */
+  readonly waiting?: string
+  readonly agent?: ReadonlyArray<string>
+  readonly session?: string
+  /** The Runs of this parent; `null` for roots only. */
+  readonly parent?: string | null
+  /** Epoch ms. */
+  readonly updatedBefore?: number
+  /** Running, or with a `wakeAt` that has come by the store's clock. */
+  readonly due?: boolean
+}
+
+export interface Page {
+  /** At most this many, oldest `updatedAt` first. */
+  readonly limit: number
+  /** The run id and `updatedAt` of the last one seen. */
+  readonly after?: { readonly runId: string; readonly updatedAt: number }
+}
+
+export class CheckpointStore extends Context.Service<
+  CheckpointStore,
+  {
+    readonly append: (append: Append) => Effect.Effect<AppendResult, StoreError>
+    /** The events after `after`, in order. */
+    readonly read: (
+      runId: string,
+      range: { readonly after: number; readonly limit: number }
+    ) => Effect.Effect<ReadonlyArray<StoredEvent>, StoreError>
+    readonly head: (runId: string) => Effect.Effect<Entry | undefined, StoreError>
+    /** Takes the lease. `takeover` takes it from a live owner whose epoch is still that one: the caller knows it is dead. */
+    readonly claim: (
+      request: Lease & { readonly runId: string; readonly takeover?: number }
+    ) => Effect.Effect<ClaimResult, StoreError>
+    /** False if that epoch is no longer the Run's. */
+    readonly renew: (request: {
+      readonly runId: string
+      readonly epoch: number
+      readonly ttlMillis: number
+    }) => Effect.Effect<boolean, StoreError>
+    readonly release: (request: { readonly runId: string; readonly epoch: number }) => Effect.Effect<void, StoreError>
+    readonly list: (filter: Filter, page: Page) => Effect.Effect<ReadonlyArray<Entry>, StoreError>
+    /** False if the Run is not at that seq any more. */
+    readonly remove: (runId: string, expectedSeq: number) => Effect.Effect<boolean, StoreError>
+    /** A hint that the Run may have changed; optional. */
+    readonly watch?: (runId: string) => Stream.Stream<void, StoreError>
+  }
+>()("@waystone/core/CheckpointStore") {}

@@ -1,0 +1,101 @@
+/**
+ * Decides whether a model call or a tool call may happen.
+ *
+ * A Guard owns a fold: its memory is folded from the events with the state, so it survives a crash for free and costs
+ * O(1) a step. It sees the state, its memory and what is proposed; it must not perform it, and it cannot see tokens
+ * while they stream. It is asked before every model call, and once per call id before a tool call (RI-108).
+ *
+ * Invariants
+ *   G1  Only Allow lets an effect happen.
+ *   G2  With several guards the strictest Verdict wins; of equal ones the first in order of stage and name.
+ *   G3  Every Verdict but a plain Allow yields at least one event, so none can spin the loop: a second Nudge or Ask of
+ *       one guard about the same Step, after the first was told or approved, counts as Allow.
+ *
+ * @since 0.1.0
+ */
+import type * as Effect from "effect/Effect"
+import type { Json } from "effect/Schema"
+import type { Call } from "./Calls.ts"
+import type { StopReason } from "./Outcome.ts"
+import type { RunEvent, ToolRecord } from "./RunEvent.ts"
+import type { RunState } from "./RunState.ts"
+import type { Step } from "./Step.ts"
+
+/** Outermost first. `limits` is for plugins' own fuses. */
+export type Stage = "limits" | "permissions" | "budget" | "loop"
+export const stages: ReadonlyArray<Stage> = ["limits", "permissions", "budget", "loop"]
+
+export type Verdict =
+  | {
+      readonly _tag: "Allow"
+      /** Units set aside before the step, journaled under the guard's name. */
+      readonly reservation?: { readonly [unit: string]: number }
+      /** For a model call: at most this many output tokens. */
+      readonly maxOutputTokens?: number
+      /** Something that the guard wants in the journal. */
+      readonly note?: Json
+    }
+  /** For a call: the model gets an error result with the reason. For a Step it is a Stop. */
+  | { readonly _tag: "Deny"; readonly reason: string }
+  /** Waits for a person. */
+  | { readonly _tag: "Ask"; readonly reason: string; readonly expiresAt?: number }
+  /** For a Step: the model is told, and the Step goes on. For a call it is an Allow. */
+  | { readonly _tag: "Nudge"; readonly message: string }
+  /** Ends the Run as Stopped; without `stop` the reason is `Denied` with this message. */
+  | { readonly _tag: "Stop"; readonly message: string; readonly stop?: StopReason }
+
+export const allow: Verdict = { _tag: "Allow" }
+export const deny = (reason: string): Verdict => ({ _tag: "Deny", reason })
+export const ask = (reason: string): Verdict => ({ _tag: "Ask", reason })
+export const nudge = (message: string): Verdict => ({ _tag: "Nudge", message })
+export const stop = (message: string, reason?: StopReason): Verdict => ({
+  _tag: "Stop",
+  message,
+  ...(reason === undefined ? undefined : { stop: reason })
+})
+
+/** What is proposed: the next model call, or one tool call with its decoded arguments and what is known of its tool. */
+export type Proposal =
+  | { readonly _tag: "Step"; readonly step: Extract<Step, { readonly _tag: "CallModel" }> }
+  | { readonly _tag: "Call"; readonly call: Call; readonly tool: ToolRecord; readonly arguments: unknown }
+
+export interface Check<Memory> {
+  readonly state: RunState
+  readonly memory: Memory
+  readonly proposal: Proposal
+}
+
+/** What a guard is made of. `fold` runs on every event, on resume for all of them again; `check` never runs on replay. */
+export interface Options<Memory> {
+  /** Unique among the guards of a Run; it stands in the journal. */
+  readonly name: string
+  readonly stage: Stage
+  readonly initial: Memory
+  readonly fold: (memory: Memory, event: RunEvent) => Memory
+  /** A look-up that fails must become a refusal: the error channel is `never`. */
+  readonly check: (check: Check<Memory>) => Verdict | Effect.Effect<Verdict>
+}
+
+/** A guard whose memory is its own business. */
+export interface Guard extends Options<unknown> {}
+
+/** The cast is sound: a guard's memory comes from nowhere but its own `initial` and `fold`. */
+export const make = <Memory>(options: Options<Memory>): Guard => options as Options<unknown> as Guard
+
+/** A guard's Verdict with its name. */
+export interface Judgement {
+  readonly guard: string
+  readonly verdict: Verdict
+}
+
+const strictness = { Allow: 0, Nudge: 1, Ask: 2, Deny: 3, Stop: 4 }
+
+/** The judgement that counts; undefined if all allow. */
+export const strictest = (judgements: ReadonlyArray<Judgement>): Judgement | undefined => {
+  let worst: Judgement | undefined
+  for (const judgement of judgements) {
+    const rank = strictness[judgement.verdict._tag]
+    if (rank > (worst === undefined ? 0 : strictness[worst.verdict._tag])) worst = judgement
+  }
+  return worst
+}

@@ -1,0 +1,73 @@
+/**
+ * Names the fuses that end a Run whatever the model does.
+ *
+ * @since 0.1.0
+ */
+import * as Duration from "effect/Duration"
+import type { LimitChanges } from "./RunEvent.ts"
+
+export interface Limits {
+  /** Model calls, lost ones included. Default 25. */
+  readonly maxTurns: number
+  /** Failed calls in a row. Default 5. */
+  readonly maxConsecutiveFailures: number
+  /** Calls in one reply; the ones beyond it are answered with an error. Default 16. */
+  readonly maxCallsPerReply: number
+  /** Time spent driving, waits not counted. Default 15 minutes. */
+  readonly activeTime: Duration.Duration
+  /** How deep agents may call agents. Default 4. */
+  readonly maxDepth: number
+  /** Deaths in one place that are recovered from; one more is Poisoned. Default 3. */
+  readonly maxRecoveries: number
+  /** When a count limit trips, the model gets one last turn without tools (RI-061). Default false. */
+  readonly finalAnswer: boolean
+}
+
+export interface Options extends Partial<Omit<Limits, "activeTime">> {
+  readonly activeTime?: Duration.Input
+}
+
+export const defaults: Limits = {
+  maxTurns: 25,
+  maxConsecutiveFailures: 5,
+  maxCallsPerReply: 16,
+  activeTime: Duration.minutes(15),
+  maxDepth: 4,
+  maxRecoveries: 3,
+  finalAnswer: false
+}
+
+export const make = ({ activeTime, ...counts }: Options = {}): Limits => ({
+  ...defaults,
+  ...counts,
+  ...(activeTime === undefined ? undefined : { activeTime: Duration.fromInputUnsafe(activeTime) })
+})
+
+/** The first field that is out of range, with what it must be. */
+export const invalid = (limits: Limits): string | undefined => {
+  for (const [name, least] of counts) {
+    const value = limits[name]
+    if (!Number.isInteger(value) || value < least)
+      return `limits.${name} is ${value}: it must be a whole number from ${least}`
+  }
+  return Duration.toMillis(limits.activeTime) > 0 ? undefined : "limits.activeTime must be longer than 0"
+}
+
+const counts = [
+  ["maxTurns", 1],
+  ["maxConsecutiveFailures", 1],
+  ["maxCallsPerReply", 1],
+  ["maxDepth", 1],
+  ["maxRecoveries", 0]
+] as const
+
+/** The limits of a reopened Run. */
+export const override = (limits: Limits, changes: LimitChanges | undefined): Limits => {
+  if (changes === undefined) return limits
+  const { activeTimeMs, ...counts } = changes
+  return {
+    ...limits,
+    ...counts,
+    ...(activeTimeMs === undefined ? undefined : { activeTime: Duration.millis(activeTimeMs) })
+  }
+}

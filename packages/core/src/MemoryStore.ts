@@ -1,0 +1,131 @@
+/**
+ * Keeps Runs in memory: for tests, and for Runs that need not survive their process.
+ *
+ * @since 0.1.0
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import {
+  type Append,
+  type AppendResult,
+  CheckpointStore,
+  type ClaimResult,
+  type Entry,
+  type Filter,
+  type HeadRow,
+  type Lease,
+  type Page,
+  type StoredEvent
+} from "./CheckpointStore.ts"
+
+interface Run {
+  readonly events: Array<StoredEvent>
+  head: HeadRow
+  epoch: number
+  owner: string | undefined
+  until: number
+}
+
+/** A store of its own each time it is called. */
+export const make: Effect.Effect<CheckpointStore["Service"]> = Effect.sync(() => {
+  const runs = new Map<string, Run>()
+  const at = <A>(f: (now: number) => A) => Effect.map(Clock.currentTimeMillis, f)
+  return CheckpointStore.of({
+    append: (request) => at((now) => append(runs, request, now)),
+    read: (runId, { after, limit }) => Effect.sync(() => runs.get(runId)?.events.slice(after, after + limit) ?? []),
+    head: (runId) => at((now) => entry(runId, runs.get(runId), now)),
+    claim: (request) => at((now) => claim(runs, request, now)),
+    renew: ({ epoch, runId, ttlMillis }) =>
+      at((now) => {
+        const run = runs.get(runId)
+        if (run === undefined || run.epoch !== epoch) return false
+        run.until = now + ttlMillis
+        return true
+      }),
+    release: ({ epoch, runId }) =>
+      Effect.sync(() => {
+        const run = runs.get(runId)
+        if (run?.epoch === epoch) run.owner = undefined
+      }),
+    list: (filter, page) => at((now) => list(runs, { filter, page, now })),
+    remove: (runId, expectedSeq) =>
+      Effect.sync(() => runs.get(runId)?.events.length === expectedSeq && runs.delete(runId))
+  })
+})
+
+/** Provides one store to everything below it. */
+export const layer: Layer.Layer<CheckpointStore> = Layer.effect(CheckpointStore, make)
+
+const append = (runs: Map<string, Run>, request: Append, now: number): AppendResult => {
+  const { epoch, events, expectedSeq, head, lease, runId } = request
+  const known = runs.get(runId)
+  if (known !== undefined && epoch !== 0 && epoch !== known.epoch) return { _tag: "Fenced" }
+  const seq = known?.events.length ?? 0
+  if (seq !== expectedSeq) return { _tag: "Conflict", seq }
+  const run = known ?? { events: [], head, epoch, owner: lease?.owner, until: now + (lease?.ttlMillis ?? 0) }
+  if (known === undefined) runs.set(runId, run)
+  const last = events.length - 1
+  events.forEach((body, i) => run.events.push({ seq: seq + i + 1, epoch, body, ends: i === last }))
+  run.head = head
+  return { _tag: "Committed" }
+}
+
+const claim = (
+  runs: Map<string, Run>,
+  { owner, runId, takeover, ttlMillis }: Lease & { readonly runId: string; readonly takeover?: number },
+  now: number
+): ClaimResult => {
+  const run = runs.get(runId)
+  if (run === undefined) return { _tag: "Claimed", epoch: 1, seq: 0 }
+  const previous = run.owner
+  if (previous !== undefined && run.until > now && takeover !== run.epoch) {
+    return { _tag: "Busy", epoch: run.epoch, owner: previous }
+  }
+  run.epoch += 1
+  run.owner = owner
+  run.until = now + ttlMillis
+  return {
+    _tag: "Claimed",
+    epoch: run.epoch,
+    seq: run.events.length,
+    ...(previous === undefined ? undefined : { previous })
+  }
+}
+
+const entry = (runId: string, run: Run | undefined, now: number): Entry | undefined =>
+  run && {
+    ...run.head,
+    runId,
+    seq: run.events.length,
+    epoch: run.epoch,
+    live: run.owner !== undefined && run.until > now,
+    ...(run.owner === undefined ? undefined : { owner: run.owner })
+  }
+
+const list = (
+  runs: Map<string, Run>,
+  { filter, now, page }: { readonly filter: Filter; readonly page: Page; readonly now: number }
+): ReadonlyArray<Entry> => {
+  const found: Array<Entry> = []
+  for (const [runId, run] of runs) {
+    const row = entry(runId, run, now)
+    if (row !== undefined && matches(row, filter, now)) found.push(row)
+  }
+  found.sort(byAge)
+  const { after } = page
+  return found.filter((row) => after === undefined || byAge(row, after) > 0).slice(0, page.limit)
+}
+
+type Aged = { readonly runId: string; readonly updatedAt: number }
+const byAge = (a: Aged, b: Aged): number =>
+  a.updatedAt - b.updatedAt || (a.runId < b.runId ? -1 : a.runId > b.runId ? 1 : 0)
+
+const matches = (row: Entry, filter: Filter, now: number): boolean =>
+  (filter.status?.includes(row.status) ?? true) &&
+  (filter.waiting === undefined || row.waiting.includes(filter.waiting)) &&
+  (filter.agent?.includes(row.agent) ?? true) &&
+  (filter.session === undefined || row.session === filter.session) &&
+  (filter.parent === undefined || (row.parent ?? null) === filter.parent) &&
+  (filter.updatedBefore === undefined || row.updatedAt < filter.updatedBefore) &&
+  (filter.due !== true || row.status === "running" || (row.wakeAt !== undefined && row.wakeAt <= now))

@@ -1,0 +1,88 @@
+/**
+ * Says how a Run ends or rests. Outcomes are the success channel of the verbs; only what went wrong is an error.
+ *
+ * @since 0.1.0
+ */
+import * as Schema from "effect/Schema"
+import type { Usage } from "./Usage.ts"
+
+/** Why a Run was stopped. Its history stays valid and it can be reopened with other limits. */
+export const StopReason = Schema.Union([
+  Schema.TaggedStruct("MaxTurns", {}),
+  /** The active time is used up; `phase` is what was interrupted. */
+  Schema.TaggedStruct("Deadline", { phase: Schema.String }),
+  Schema.TaggedStruct("Budget", {}),
+  Schema.TaggedStruct("Loop", {}),
+  Schema.TaggedStruct("ConsecutiveFailures", {}),
+  /** Another guard's Stop, or a person's no to a Step. */
+  Schema.TaggedStruct("Denied", { guard: Schema.String, message: Schema.String }),
+  Schema.TaggedStruct("ContentFiltered", {}),
+  Schema.TaggedStruct("OutputTruncated", {}),
+  Schema.TaggedStruct("RepetitiveOutput", {})
+])
+export type StopReason = typeof StopReason.Type
+
+/** An Outcome as it is stored; usage and turns are in the fold. */
+export const StoredOutcome = Schema.Union([
+  Schema.TaggedStruct("Completed", { output: Schema.Json, attempts: Schema.optionalKey(Schema.Number) }),
+  Schema.TaggedStruct("Stopped", { reason: StopReason, answer: Schema.optionalKey(Schema.String) }),
+  Schema.TaggedStruct("Cancelled", { by: Schema.String, reason: Schema.optionalKey(Schema.String) }),
+  Schema.TaggedStruct("Failed", { error: Schema.Json })
+])
+export type StoredOutcome = typeof StoredOutcome.Type
+
+/** Something that a Run waits for. `kind` says who can end the wait. */
+export interface Waiting {
+  /** The call id, `s<turn>` for a Step, `paused` or `retry`. */
+  readonly id: string
+  readonly kind: "approval" | "external" | "in-doubt" | "paused" | "retry"
+  /** Epoch ms. */
+  readonly since: number
+  /** The tool's name. */
+  readonly name?: string
+  /** The arguments of the call, as the model wrote them. */
+  readonly arguments?: unknown
+  /** What an answer must name. */
+  readonly digest?: string
+  readonly reason?: string
+  readonly guard?: string
+  /** Epoch ms; after it no answer counts. */
+  readonly expiresAt?: number
+  /** The call ids from the root down to a sub-agent's call. */
+  readonly path?: ReadonlyArray<string>
+  /** Of a `retry`: when the Run may go on (epoch ms), and how often it rested in a row. */
+  readonly wakeAt?: number
+  readonly count?: number
+}
+
+interface Totals {
+  readonly usage: Usage
+  readonly turns: number
+}
+
+export interface Completed<Output> extends Totals {
+  readonly _tag: "Completed"
+  readonly output: Output
+}
+
+export interface Stopped extends Totals {
+  readonly _tag: "Stopped"
+  readonly reason: StopReason
+  /** What the model said in its final answer, or last. */
+  readonly answer?: string
+}
+
+export interface Suspended extends Totals {
+  readonly _tag: "Suspended"
+  /** Every pending call of the turn, those of sub-agents included. */
+  readonly waiting: ReadonlyArray<Waiting>
+}
+
+export interface Cancelled extends Totals {
+  readonly _tag: "Cancelled"
+  readonly by: string
+  readonly reason?: string
+}
+
+/** How a Run ended or rests. */
+export type Outcome<Output> = Completed<Output> | Stopped | Suspended | Cancelled

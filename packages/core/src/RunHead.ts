@@ -1,0 +1,362 @@
+/**
+ * Folds the small part of a Run that lists, outside writers and sweeps need.
+ *
+ * The head is stored beside each append. An outside writer reads it once, appends and writes the next head, without
+ * the journal: `evolveHead` needs the head and the event alone.
+ *
+ * Invariants
+ *   H1  The stored head equals the fold of the events.
+ *   H2  A duplicate fact changes no counter.
+ *   H3  A waiting Run that has nothing left to wait for is `running` without an owner, so that a sweep takes it (RI-058).
+ *
+ * @since 0.1.0
+ */
+import type { StoredOutcome } from "./Outcome.ts"
+import type { Answer, Parent, Retry, RunEvent, Wait } from "./RunEvent.ts"
+import * as Usage from "./Usage.ts"
+
+export type Status = "accepted" | "running" | "waiting" | "completed" | "stopped" | "failed" | "cancelled"
+
+/** How a call was decided. */
+export type Decision = Answer | { readonly _tag: "Superseded" } | { readonly _tag: "Expired" }
+
+/** A request that its call did not wait for (tell-model); it can be answered later. */
+export interface Deferred {
+  readonly id: string
+  readonly name: string
+  readonly digest: string
+  readonly expiresAt?: number
+}
+
+export interface Head {
+  readonly status: Status
+  /** Since when it has this status; epoch ms. */
+  readonly since: number
+  readonly agent: string
+  readonly version: string
+  readonly session?: string
+  readonly parent?: Parent
+  readonly createdAt: number
+  readonly updatedAt: number
+  readonly started: boolean
+  /** When a sweep should look at it again; epoch ms. */
+  readonly wakeAt?: number
+  readonly paused?: { readonly by: string; readonly since: number }
+  readonly retry?: Retry & { readonly since: number }
+  readonly cancelled?: { readonly by: string; readonly reason?: string }
+  readonly waits: ReadonlyArray<Wait>
+  readonly deferred: ReadonlyArray<Deferred>
+  /** The decisions of the current turn. */
+  readonly decisions: { readonly [callId: string]: Decision }
+  readonly turn: number
+  readonly turnOpen: boolean
+  /** The calls of the current reply that have no result yet. */
+  readonly open: ReadonlyArray<string>
+  /** The ids of the last 32 messages. */
+  readonly messages: ReadonlyArray<string>
+  /** How far the window was compacted: whole turns, cleared results, and the turn in which it failed. */
+  readonly compacted?: { readonly throughTurn: number; readonly clearedTurn: number; readonly failedTurn?: number }
+  readonly attempts: number
+  readonly toolCalls: number
+  readonly usage: Usage.Usage
+  readonly costNanoUsd?: number
+  /** The price of some usage is not known, so `costNanoUsd` is a lower bound. */
+  readonly costUnknown?: true
+}
+
+export const empty: Head = {
+  status: "accepted",
+  since: 0,
+  agent: "",
+  version: "",
+  createdAt: 0,
+  updatedAt: 0,
+  started: false,
+  waits: [],
+  deferred: [],
+  decisions: {},
+  turn: 0,
+  turnOpen: false,
+  open: [],
+  messages: [],
+  attempts: 0,
+  toolCalls: 0,
+  usage: Usage.zero
+}
+
+/** True if the Run has ended. */
+export const isTerminal = (head: Head): boolean =>
+  head.status !== "accepted" && head.status !== "running" && head.status !== "waiting"
+
+/** The calls of a reply that we answer (providers run some of theirs themselves), in order. */
+export const callsOf = (reply: Extract<RunEvent, { readonly _tag: "TurnCompleted" }>["reply"]) =>
+  reply.filter((part) => part.type === "tool-call").filter((part) => !part.providerExecuted)
+
+/** Our id of a call: unique in the Run and fixed from its first sight on (RI-153). */
+export const callId = (turn: number, index: number): string => `t${turn}.${index}`
+
+/** The id under which an ask about the next model call waits. */
+export const stepId = (turn: number): string => `s${turn}`
+
+/** A key that is left out rather than set to undefined. */
+const without = <K extends keyof Head>(head: Head, ...keys: ReadonlyArray<K>): Head => {
+  const copy = { ...head }
+  for (const key of keys) delete copy[key]
+  return copy
+}
+
+/** True if `event` is a fact that this head has counted already. */
+export const isDuplicate = (head: Head, event: RunEvent): boolean => {
+  switch (event._tag) {
+    case "RunAccepted":
+      return head.agent !== ""
+    case "RunStarted":
+      return head.started
+    case "AttemptStarted":
+      return event.attempt <= head.attempts
+    case "TurnCompleted":
+    case "TurnFailed":
+      return !head.turnOpen || event.turn !== head.turn
+    case "ToolCallCompleted":
+      return !head.open.includes(event.callId)
+    case "MessageReceived":
+      return head.messages.includes(event.id)
+    case "PauseRequested":
+      return head.paused !== undefined
+    case "PauseLifted":
+      return head.paused === undefined
+    case "CancelRequested":
+      return head.cancelled !== undefined
+    case "CallAnswered":
+    case "WaitExpired":
+      return !isPending(head, event.callId)
+    case "CompactionCompleted":
+      return (
+        event.throughTurn <= (head.compacted?.throughTurn ?? 0) &&
+        event.clearedTurn <= (head.compacted?.clearedTurn ?? 0)
+      )
+    case "CompactionFailed":
+      return head.compacted?.failedTurn === head.turn
+    default:
+      return false
+  }
+}
+
+/** True if something of that id waits for an answer. */
+export const isPending = (head: Head, id: string): boolean =>
+  head.waits.some((wait) => wait.id === id) || head.deferred.some((request) => request.id === id)
+
+/** The head after `event`. */
+export const evolveHead = (head: Head, event: RunEvent): Head => {
+  if (isDuplicate(head, event)) return head
+  const next = changes(head, event)
+  return next.updatedAt === event.at ? next : { ...next, updatedAt: event.at }
+}
+
+const changes = (head: Head, event: RunEvent): Head => {
+  switch (event._tag) {
+    case "RunAccepted":
+      return accepted(head, event)
+    case "RunStarted":
+      return { ...to(head, "running", event.at), started: true }
+    case "AttemptStarted":
+      return attemptStarted(head, event)
+    case "TurnStarted":
+      return { ...head, turn: event.turn, turnOpen: true, open: [], decisions: {} }
+    case "TurnCompleted":
+      return turnCompleted(head, event)
+    case "TurnFailed":
+      return { ...spent(head, event.usage, event.costNanoUsd), turnOpen: false }
+    case "ToolCallCompleted":
+      return toolCallCompleted(head, event)
+    case "CompactionCompleted": {
+      const { clearedTurn, costNanoUsd, throughTurn, usage } = event
+      const next = usage === undefined ? head : spent(head, usage, costNanoUsd)
+      return { ...next, compacted: { throughTurn, clearedTurn } }
+    }
+    case "CompactionFailed": {
+      const { throughTurn = 0, clearedTurn = 0 } = head.compacted ?? {}
+      const next = spent(head, event.usage, event.costNanoUsd)
+      return { ...next, compacted: { throughTurn, clearedTurn, failedTurn: head.turn } }
+    }
+    case "MessageReceived":
+      return messageReceived(head, event)
+    case "PauseRequested": {
+      const paused = { ...head, paused: { by: event.by, since: event.at } }
+      return head.status === "accepted" ? to(paused, "waiting", event.at) : paused
+    }
+    case "PauseLifted":
+      return settle(without(head, "paused"), event.at)
+    case "CancelRequested":
+      return {
+        ...head,
+        cancelled: { by: event.by, ...(event.reason === undefined ? undefined : { reason: event.reason }) }
+      }
+    case "RunSuspended":
+      return suspended(head, event)
+    case "RunReopened":
+      return to(without(head, "retry", "wakeAt"), "running", event.at)
+    case "RunFinished":
+      return {
+        ...to(without(head, "wakeAt", "retry", "paused"), statusOf(event.outcome._tag), event.at),
+        waits: [],
+        open: []
+      }
+    case "RunForked":
+      return forked(head, event.at)
+    default:
+      return waitChanges(head, event)
+  }
+}
+
+/** What opens and closes waits. */
+const waitChanges = (head: Head, event: RunEvent): Head => {
+  switch (event._tag) {
+    case "ApprovalRequested": {
+      const { at, callId, digest, expiresAt, guard, mode, name, reason } = event
+      const until = expiresAt === undefined ? undefined : { expiresAt }
+      if (mode === "tell-model") {
+        return { ...head, deferred: [...head.deferred, { id: callId, name, digest, ...until }] }
+      }
+      const why = reason === undefined ? undefined : { reason }
+      return opened(head, { id: callId, kind: "approval", since: at, name, digest, guard, ...why, ...until })
+    }
+    case "ExternalRequested": {
+      const { at, callId, digest, expiresAt, name } = event
+      const until = expiresAt === undefined ? undefined : { expiresAt }
+      return opened(head, { id: callId, kind: "external", since: at, name, digest, ...until })
+    }
+    case "CallInDoubt": {
+      const digest = event.digest === undefined ? undefined : { digest: event.digest }
+      return opened(head, { id: event.callId, kind: "in-doubt", since: event.at, name: event.name, ...digest })
+    }
+    case "ChildSuspended":
+      return { ...closed(head, event.callId), waits: [...closed(head, event.callId).waits, ...event.waits] }
+    case "ChildWoken": {
+      const waits = head.waits.filter((wait) => wait.id !== event.id || wait.path?.join() !== event.path.join())
+      return waits.length === head.waits.length ? head : settle({ ...head, waits }, event.at)
+    }
+    case "CallAnswered":
+      return decided(head, event.callId, event.answer, event.at)
+    case "WaitExpired":
+      return decided(head, event.callId, { _tag: "Expired" }, event.at)
+    case "CallRequeued":
+      return closed(head, event.callId)
+    default:
+      return head
+  }
+}
+
+const statusOf = (outcome: StoredOutcome["_tag"]): Status =>
+  ({ Completed: "completed", Stopped: "stopped", Cancelled: "cancelled", Failed: "failed" } as const)[outcome]
+
+const to = (head: Head, status: Status, at: number): Head =>
+  head.status === status ? head : { ...head, status, since: at }
+
+type EventOf<Tag extends RunEvent["_tag"]> = Extract<RunEvent, { readonly _tag: Tag }>
+
+const accepted = (head: Head, event: EventOf<"RunAccepted">): Head => ({
+  ...head,
+  status: "accepted",
+  since: event.at,
+  createdAt: event.at,
+  agent: event.agent,
+  version: event.version,
+  ...(event.session === undefined ? undefined : { session: event.session }),
+  ...(event.parent === undefined ? undefined : { parent: event.parent })
+})
+
+const attemptStarted = (head: Head, event: EventOf<"AttemptStarted">): Head => {
+  const due = head.retry === undefined || event.at >= head.retry.wakeAt
+  return {
+    ...to(due ? without(head, "retry", "wakeAt") : head, "running", event.at),
+    attempts: event.attempt,
+    turnOpen: false,
+    version: event.version ?? head.version
+  }
+}
+
+const turnCompleted = (head: Head, event: EventOf<"TurnCompleted">): Head => ({
+  ...spent(head, event.usage, event.costNanoUsd),
+  turnOpen: false,
+  open: callsOf(event.reply).map((_, index) => callId(event.turn, index))
+})
+
+const toolCallCompleted = (head: Head, event: EventOf<"ToolCallCompleted">): Head => {
+  const { child } = event
+  const next = child === undefined ? head : spent(head, child.usage, child.costNanoUsd, child.costUnknown)
+  const ran = event.ending === "executed" || event.ending === "reconciled"
+  return {
+    ...next,
+    open: head.open.filter((id) => id !== event.callId),
+    waits: closed(head, event.callId).waits,
+    toolCalls: ran ? head.toolCalls + 1 : head.toolCalls
+  }
+}
+
+const messageReceived = (head: Head, event: EventOf<"MessageReceived">): Head => {
+  const superseded = head.waits.filter((wait) => supersedes(wait))
+  const decisions = { ...head.decisions }
+  for (const wait of superseded) decisions[wait.id] = { _tag: "Superseded" }
+  const messages = [...head.messages, event.id].slice(-32)
+  const waits = head.waits.filter((wait) => !superseded.includes(wait))
+  return settle({ ...head, messages, decisions, waits }, event.at)
+}
+
+/** A user's message takes the place of an answer to a call, but not of one about a Step, a child or a doubt (RI-009). */
+const supersedes = (wait: Wait): boolean =>
+  wait.path === undefined && wait.kind !== "in-doubt" && !wait.id.startsWith("s")
+
+const suspended = (head: Head, event: EventOf<"RunSuspended">): Head => {
+  const resting = to(head, "waiting", event.at)
+  if (event.retry !== undefined) {
+    return { ...resting, retry: { ...event.retry, since: event.at }, wakeAt: event.retry.wakeAt }
+  }
+  const expiries = head.waits.flatMap((wait) => (wait.expiresAt === undefined ? [] : [wait.expiresAt]))
+  return expiries.length === 0 ? resting : { ...resting, wakeAt: Math.min(...expiries) }
+}
+
+const forked = (head: Head, at: number): Head => {
+  const { parent: _, ...root } = without(head, "retry", "wakeAt")
+  const ended = isTerminal(head)
+  return {
+    ...to(root, ended ? head.status : head.waits.length > 0 ? "waiting" : "accepted", at),
+    attempts: 0,
+    turnOpen: false
+  }
+}
+
+const spent = (head: Head, usage: Usage.Usage, costNanoUsd: number | undefined, unknown?: true): Head => ({
+  ...head,
+  usage: Usage.add(head.usage, usage),
+  ...(costNanoUsd === undefined ? undefined : { costNanoUsd: (head.costNanoUsd ?? 0) + costNanoUsd }),
+  ...(unknown === true || (costNanoUsd === undefined && Usage.total(usage) > 0) ? { costUnknown: true } : undefined)
+})
+
+const opened = (head: Head, wait: Wait): Head => {
+  const { [wait.id]: _, ...decisions } = head.decisions
+  const next = { ...head, decisions, waits: [...closed(head, wait.id).waits, wait] }
+  return head.status === "accepted" ? to(next, "waiting", wait.since) : next // a fork whose call is in doubt
+}
+
+/** Closes all waits of a call, those of its child included. */
+const closed = (head: Head, id: string): Head => {
+  const waits = head.waits.filter((wait) => wait.id !== id && !isBelow(wait, id))
+  return waits.length === head.waits.length ? head : { ...head, waits }
+}
+
+const isBelow = (wait: Wait, id: string): boolean => wait.path !== undefined && wait.path[0] === id
+
+const decided = (head: Head, id: string, decision: Decision, at: number): Head => {
+  const waits = head.waits.filter((wait) => wait.id !== id || wait.path !== undefined)
+  const deferred = head.deferred.filter((request) => request.id !== id)
+  const next = { ...head, waits, deferred, decisions: { ...head.decisions, [id]: decision } }
+  return waits.length === head.waits.length ? next : settle(next, at)
+}
+
+/** After something that was waited for has come. */
+const settle = (head: Head, at: number): Head => {
+  if (head.status !== "waiting" || head.paused !== undefined || head.retry !== undefined) return head
+  if (head.waits.length > 0) return { ...head, wakeAt: at }
+  return to(without(head, "wakeAt"), head.started ? "running" : "accepted", at)
+}

@@ -1,0 +1,44 @@
+/**
+ * Bounds text and keeps it well-formed: a cut never splits a character, and no lone surrogate gets through (RI-041).
+ *
+ * @since 0.1.0
+ */
+
+const lone = /[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/g
+
+/** The text with U+FFFD in place of every lone surrogate. */
+export const wellFormed = (text: string): string => text.replace(lone, "\uFFFD")
+
+const splitsPair = (text: string, index: number): boolean => {
+  const before = text.charCodeAt(index - 1)
+  const after = text.charCodeAt(index)
+  return before >= 0xd800 && before <= 0xdbff && after >= 0xdc00 && after <= 0xdfff
+}
+
+/** At most `max` UTF-16 units from the start. */
+export const head = (text: string, max: number): string =>
+  text.length <= max ? text : text.slice(0, splitsPair(text, max) ? max - 1 : max)
+
+/** At most `max` UTF-16 units from the end. */
+export const tail = (text: string, max: number): string => {
+  const start = text.length - max
+  return start <= 0 ? text : text.slice(splitsPair(text, start) ? start + 1 : start)
+}
+
+/** Keeps head and tail of a text that is longer than `max`, with a marker that says how much is missing. */
+export const middleOut = (text: string, max: number): string => {
+  if (text.length <= max) return text
+  const start = head(text, Math.ceil(max * 0.75))
+  const end = tail(text, Math.floor(max * 0.25))
+  return `${start}\n[… ${text.length - start.length - end.length} characters cut …]\n${end}`
+}
+
+/** A message without stack frames and without the folders of absolute paths, in at most `max` units (RI-012). */
+export const safeMessage = (text: string, max: number): string => {
+  const kept = head(text, max * 4)
+    .split("\n")
+    .filter((line) => !/^\s+at\s|^\s*at .+:\d+:\d+\)?$/.test(line))
+    .join("\n")
+    .replace(/(?:file:\/\/)?(?:[A-Za-z]:)?(?:[\\/][\w.@~+-]+){2,}/g, (path) => path.slice(path.search(/[^\\/]*$/)))
+  return head(wellFormed(kept), max).trim() || "no message"
+}
