@@ -3,6 +3,7 @@
  *
  * @since 0.1.0
  */
+import type { Json } from "effect/Schema"
 import type * as Messages from "./Messages.ts"
 import type { EffectClass, Ending, ReplyPart, RunEvent, ToolRecord, Wait } from "./RunEvent.ts"
 import { callId, callsOf } from "./RunHead.ts"
@@ -23,7 +24,7 @@ export type CallStatus =
 export interface Settled {
   readonly ending: Ending
   readonly isFailure: boolean
-  readonly result: unknown
+  readonly result: Json
 }
 
 /** One call of the current reply. */

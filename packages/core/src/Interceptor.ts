@@ -7,6 +7,7 @@
  * @since 0.1.0
  */
 import type * as Effect from "effect/Effect"
+import type { Json } from "effect/Schema"
 import type * as AiError from "effect/ai/AiError"
 import type * as Response from "effect/ai/Response"
 import type { EffectClass } from "./RunEvent.ts"
@@ -38,11 +39,15 @@ export interface ToolInfo {
 /** What a tool gave back, encoded, before it is bounded and journaled. */
 export interface ToolOutput {
   readonly isFailure: boolean
-  /** JSON. */
-  readonly result: unknown
+  readonly result: Json
   /** The tag of the error, of a failure. */
   readonly error?: string
-  readonly modelOutput?: ReadonlyArray<unknown>
+  /** What the model is shown instead of the result, in effect/ai's encoded form. */
+  readonly modelOutput?: ReadonlyArray<Json>
+  /** More about a failure: worth another try, the end of the Run, of unknown outcome, or stopped before it had an effect. */
+  readonly kind?: "retry" | "fatal" | "unknown" | "interrupted"
+  /** With `fatal`: the encoded reason. */
+  readonly fatal?: Json
 }
 
 export interface Interceptor {

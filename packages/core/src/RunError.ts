@@ -323,14 +323,30 @@ export interface FatalFor<Tag extends FatalReason["_tag"]> extends Fatal {
   readonly reason: Extract<FatalReason, { readonly _tag: Tag }>
 }
 
-/** Fails with a `Retryable` whose type knows its reason. */
-export const retryable = <Tag extends RetryableReason["_tag"]>(
-  reason: Extract<RetryableReason, { readonly _tag: Tag }>,
-  wakeAt?: number
-): Effect.Effect<never, RetryableFor<Tag>> =>
-  Effect.fail(new Retryable({ reason, ...(wakeAt === undefined ? undefined : { wakeAt }) }) as RetryableFor<Tag>)
+/** What a reason is as a verb's error. */
+export type Lift<Reason> = Reason extends RetryableReason
+  ? RetryableFor<Reason["_tag"]>
+  : Reason extends FatalReason
+    ? FatalFor<Reason["_tag"]>
+    : Reason
 
-/** Fails with a `Fatal` whose type knows its reason. */
-export const fatal = <Tag extends FatalReason["_tag"]>(
-  reason: Extract<FatalReason, { readonly _tag: Tag }>
-): Effect.Effect<never, FatalFor<Tag>> => Effect.fail(new Fatal({ reason }) as FatalFor<Tag>)
+const retryableTags: ReadonlySet<string> = new Set<RetryableReason["_tag"]>([
+  "ModelUnavailable",
+  "ModelTimeout",
+  "StoreUnavailable",
+  "RunBusy",
+  "ToolUnavailable"
+])
+
+const isRetryable = (reason: RetryableReason | FatalReason): reason is RetryableReason => retryableTags.has(reason._tag)
+
+/** The class of a reason; its type knows which reason it is. */
+export const classOf = <Reason extends RetryableReason | FatalReason>(reason: Reason): Lift<Reason> => {
+  const error = isRetryable(reason) ? new Retryable({ reason }) : new Fatal({ reason })
+  return error as Lift<Reason>
+}
+
+/** Inside, effects fail with reasons; a verb fails with their classes. */
+export const lift = <A, Reason extends RetryableReason | FatalReason, R>(
+  effect: Effect.Effect<A, Reason, R>
+): Effect.Effect<A, Lift<Reason>, R> => Effect.mapError(effect, classOf)

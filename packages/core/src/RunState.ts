@@ -19,7 +19,7 @@ import type { Call } from "./Calls.ts"
 import { History } from "./History.ts"
 import * as Messages from "./Messages.ts"
 import type { StopReason, StoredOutcome } from "./Outcome.ts"
-import type { Content, Failure, LimitChanges, RejectKind, RunEvent, ToolRecord } from "./RunEvent.ts"
+import type { Content, Failure, LimitChanges, Principal, RejectKind, RunEvent, ToolRecord } from "./RunEvent.ts"
 import { empty as emptyHead, evolveHead, type Head, isDuplicate, stepId } from "./RunHead.ts"
 
 export interface InboxItem {
@@ -39,6 +39,7 @@ export interface RunState extends ActiveTime {
   readonly seq: number
   readonly head: Head
   readonly task: Content
+  readonly principal?: Principal
   readonly tools: { readonly [name: string]: ToolRecord }
   readonly plugins: ReadonlyArray<string>
   readonly history: History
@@ -112,7 +113,7 @@ export const isEnding = (state: RunState): boolean =>
 const change = (state: RunState, event: RunEvent): RunState => {
   switch (event._tag) {
     case "RunAccepted":
-      return { ...state, task: event.task, history: state.history.append(Messages.user(event.task)) }
+      return runAccepted(state, event)
     case "RunStarted":
       return { ...state, tools: event.tools, plugins: event.plugins }
     case "ToolsChanged":
@@ -210,6 +211,13 @@ const omit = <K extends keyof RunState>(state: RunState, ...keys: ReadonlyArray<
 }
 
 type EventOf<Tag extends RunEvent["_tag"]> = Extract<RunEvent, { readonly _tag: Tag }>
+
+const runAccepted = (state: RunState, event: EventOf<"RunAccepted">): RunState => ({
+  ...state,
+  task: event.task,
+  history: state.history.append(Messages.user(event.task)),
+  ...(event.principal === undefined ? undefined : { principal: event.principal })
+})
 
 const attemptStarted = (state: RunState, event: EventOf<"AttemptStarted">): RunState => ({
   ...(state.head.retry === undefined ? omit(state, "failure") : state),

@@ -1,0 +1,122 @@
+/**
+ * Prepares a tool once per agent: its effect class, wire name, codecs and digest.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Tool from "effect/ai/Tool"
+import type * as Toolkit from "effect/ai/Toolkit"
+import { sha256 } from "./Digest.ts"
+import type { EffectClass, ToolRecord } from "./RunEvent.ts"
+import * as ToolName from "./ToolName.ts"
+import * as ToolOptions from "./ToolOptions.ts"
+
+type Codec = (input: unknown) => Effect.Effect<unknown, Schema.SchemaError>
+
+export interface AgentTool {
+  /** As declared; `wire` is the name that the model sees. */
+  readonly name: string
+  readonly wire: string
+  readonly tool: Tool.Any
+  readonly effect: EffectClass
+  readonly external: boolean
+  /** Explicitly annotated as such. */
+  readonly destructive: boolean
+  readonly sequential: boolean
+  readonly retryTimeout: boolean
+  readonly timeout: Duration.Duration
+  /** Encoded arguments to what the handler takes. Called once per execution (RI-036). */
+  readonly decode: Codec
+  readonly encodeSuccess: Codec
+  readonly encodeFailure: Codec
+  /** An encoded success, from outside, to a value: only to see that it is one. */
+  readonly decodeSuccess: Codec
+  readonly record: Effect.Effect<ToolRecord>
+}
+
+/** Prepares a tool. Schemas are compiled at first use. */
+export const make = (tool: Tool.Any): AgentTool => {
+  const read = <A>(annotation: Context.Reference<A>): A => Context.get(tool.annotations, annotation)
+  const effect: EffectClass = read(Tool.Readonly) ? "readonly" : read(Tool.Idempotent) ? "idempotent" : "unsafe"
+  const wire = ToolName.toWire(tool.name)
+  const external = read(ToolOptions.External)
+  // Tool.Any hides which services its schemas need; the Run's context has them, by the type of RunR.
+  const success = Schema.toCodecJson(tool.successSchema as Schema.Codec<unknown>)
+  const failure = Schema.toCodecJson(tool.failureSchema as Schema.Codec<unknown>)
+  const parameters = tool.parametersSchema as Schema.Codec<unknown>
+  return {
+    name: tool.name,
+    wire,
+    tool,
+    effect,
+    external,
+    destructive: tool.annotations.mapUnsafe.has(Tool.Destructive.key) && read(Tool.Destructive),
+    sequential: read(ToolOptions.Sequential),
+    retryTimeout: read(ToolOptions.RetryTimeout),
+    timeout: Duration.fromInputUnsafe(read(ToolOptions.Timeout)),
+    decode: lazy(() => Schema.decodeUnknownEffect(parameters)),
+    encodeSuccess: lazy(() => Schema.encodeUnknownEffect(success)),
+    encodeFailure: lazy(() => Schema.encodeUnknownEffect(failure)),
+    decodeSuccess: lazy(() => Schema.decodeUnknownEffect(success)),
+    record: Effect.map(
+      Effect.suspend(() => sha256([tool.name, tool.description ?? "", Tool.getJsonSchema(tool)])),
+      (digest) => ({
+        digest,
+        effect,
+        ...(wire === tool.name ? undefined : { wire }),
+        ...explicit(tool, "openWorld", Tool.OpenWorld),
+        ...explicit(tool, "destructive", Tool.Destructive),
+        ...(external ? { external } : undefined)
+      })
+    )
+  }
+}
+
+/** effect/ai's defaults are the most pessimistic ones, so only what the author wrote down counts (SPEC 5). */
+const explicit = (tool: Tool.Any, name: "openWorld" | "destructive", annotation: Context.Reference<boolean>) =>
+  tool.annotations.mapUnsafe.has(annotation.key) ? { [name]: Context.get(tool.annotations, annotation) } : undefined
+
+/** A tool whose codecs ask for no services: a request only describes it, and the Run's context has them anyway. */
+type WireTool = Tool.Tool<
+  string,
+  {
+    readonly parameters: Schema.Codec<unknown>
+    readonly success: Schema.Codec<unknown>
+    readonly failure: Schema.Codec<unknown>
+    readonly failureMode: Tool.FailureMode
+  }
+>
+export type WireToolkit = Toolkit.WithHandler<Record<string, WireTool>>
+
+/** What a request tells the model: the tools under their wire names. It cannot run one (M2). */
+export const wireToolkit = (tools: ReadonlyArray<AgentTool>): WireToolkit => ({
+  tools: Object.fromEntries(tools.map(({ tool, wire }) => [wire, renamed(tool, wire) as WireTool])),
+  handle: () => Effect.die(new Error("a model call never runs a tool"))
+})
+
+const renamed = (tool: Tool.Any, name: string): Tool.Any =>
+  name === tool.name ? tool : Object.assign(Object.create(Object.getPrototypeOf(tool)), tool, { name })
+
+/** The records of all tools, by name; made once. */
+export const records = (tools: ReadonlyArray<AgentTool>): Effect.Effect<{ readonly [name: string]: ToolRecord }> => {
+  let known: { readonly [name: string]: ToolRecord } | undefined
+  return Effect.suspend(() =>
+    known !== undefined
+      ? Effect.succeed(known)
+      : Effect.map(
+          Effect.forEach(tools, ({ name, record }) => Effect.map(record, (made) => [name, made] as const)),
+          (made) => {
+            known = Object.fromEntries(made)
+            return known
+          }
+        )
+  )
+}
+
+const lazy = (make: () => Codec): Codec => {
+  let codec: Codec | undefined
+  return (input) => (codec ??= make())(input)
+}

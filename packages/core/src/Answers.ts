@@ -1,0 +1,117 @@
+/**
+ * Decides whether an answer counts: one decision per call, by compare-and-set, bound to what was asked.
+ *
+ * Invariants
+ *   A1  A duplicate of the decision is a success; another one is AlreadyDecided, in every status (RI-043).
+ *   A2  An answer about other arguments, about no call, or about another Run's call changes nothing (RI-022).
+ *   A3  Presence counts, not truth: false, 0 and "" are values (RI-105).
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import type { Agent } from "./Agent.ts"
+import { CheckpointStore, type StoreError } from "./CheckpointStore.ts"
+import { canonical } from "./Digest.ts"
+import { type Draft, type ReadError, readEvents } from "./Journal.ts"
+import type { Seen } from "./Outside.ts"
+import { AlreadyDecided, AnswerInvalid, ApprovalExpired, DigestMismatch, NotPending, RunTerminal } from "./RunError.ts"
+import type { Answer, Wait } from "./RunEvent.ts"
+import { type Decision, type Deferred, isTerminal } from "./RunHead.ts"
+import * as ToolResult from "./ToolResult.ts"
+
+export interface Input {
+  readonly runId: string
+  readonly callId: string
+  readonly answer: Answer
+  /** Who answers; recorded. */
+  readonly by: string
+}
+
+export type Refusal =
+  | NotPending
+  | AlreadyDecided
+  | DigestMismatch
+  | ApprovalExpired
+  | AnswerInvalid
+  | RunTerminal
+  | ReadError
+  | StoreError
+
+/** The event of an answer; none if the same was decided before. */
+export const decide = (
+  agent: Agent,
+  input: Input,
+  seen: Seen
+): Effect.Effect<ReadonlyArray<Draft>, Refusal, CheckpointStore> =>
+  Effect.gen(function* () {
+    const { answer, by, callId, runId } = input
+    const call = { runId, callId }
+    const { head, now } = seen
+    const wait = head.waits.find(({ id, path }) => id === callId && path === undefined)
+    const open: Wait | Deferred | undefined = wait ?? head.deferred.find(({ id }) => id === callId)
+    if (open === undefined) return yield* decided(input, seen)
+    if (!fits(answer, wait?.kind ?? "approval")) return yield* new NotPending(call)
+    if ("digest" in answer && answer.digest !== open.digest) return yield* new DigestMismatch(call)
+    if (open.expiresAt !== undefined && open.expiresAt <= now) return yield* new ApprovalExpired(call)
+    const checked = yield* check(agent, open.name ?? "", answer).pipe(
+      Effect.mapError(
+        (error) => new AnswerInvalid({ ...call, issues: ToolResult.describe(ToolResult.messageOf(error)) })
+      )
+    )
+    return [{ _tag: "CallAnswered", callId, answer: checked, by }]
+  })
+
+const fits = ({ _tag }: Answer, kind: Wait["kind"]): boolean =>
+  kind === "approval"
+    ? _tag === "Approve" || _tag === "Deny"
+    : kind === "external"
+      ? _tag === "Value"
+      : _tag === "RunAgain" || _tag === "TakeResult" || _tag === "TellFailed"
+
+/** Nothing of that id waits: was it decided, did the Run end, or did it never ask? */
+const decided = (
+  { answer, callId, runId }: Input,
+  { entry, head }: Seen
+): Effect.Effect<ReadonlyArray<Draft>, Refusal, CheckpointStore> =>
+  Effect.gen(function* () {
+    const decision = head.decisions[callId] ?? (yield* journaled(runId, callId, entry.seq))
+    if (decision !== undefined) {
+      if (canonical(decision) === canonical(answer)) return []
+      return yield* new AlreadyDecided({ runId, callId, decision: ToolResult.toJson(decision) })
+    }
+    if (isTerminal(head)) return yield* new RunTerminal({ runId, status: head.status })
+    return yield* new NotPending({ runId, callId })
+  })
+
+/** The decision of a call of an earlier turn. */
+const journaled = (
+  runId: string,
+  callId: string,
+  seq: number
+): Effect.Effect<Decision | undefined, ReadError, CheckpointStore> =>
+  Effect.gen(function* () {
+    let found: Decision | undefined
+    yield* readEvents(yield* CheckpointStore, runId, {
+      after: 0,
+      seq,
+      each: ({ event }) => {
+        if (event._tag === "CallAnswered" && event.callId === callId) found ??= event.answer
+      }
+    })
+    return found
+  })
+
+/** A value must be one of the tool's success schema, edited arguments ones of its parameters. */
+const check = (agent: Agent, name: string, answer: Answer): Effect.Effect<Answer, unknown> => {
+  const tool = agent.tools.find((tool) => tool.name === name)
+  if (tool === undefined) return Effect.succeed(answer)
+  switch (answer._tag) {
+    case "Approve":
+      return answer.edited === undefined ? Effect.succeed(answer) : Effect.as(tool.decode(answer.edited), answer)
+    case "Value":
+    case "TakeResult":
+      return Effect.as(tool.decodeSuccess(answer.value), answer)
+    default:
+      return Effect.succeed(answer)
+  }
+}

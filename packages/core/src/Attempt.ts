@@ -1,0 +1,60 @@
+/**
+ * Holds what one process needs while it drives a Run: everything is passed in here or provided, nothing is global, so
+ * any number of Runs in one process cannot see each other.
+ *
+ * @since 0.1.0
+ */
+import type * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import type * as LanguageModel from "effect/ai/LanguageModel"
+import type { Agent } from "./Agent.ts"
+import type { AgentTool } from "./AgentTool.ts"
+import type { CheckpointStore } from "./CheckpointStore.ts"
+import type { Stoppable } from "./Interruption.ts"
+import type { Journal, JournalError } from "./Journal.ts"
+import * as Limits from "./Limits.ts"
+import type { ModelInfo, ModelSettings, Prices } from "./ModelInfo.ts"
+import type { ModelRetry } from "./ModelRetry.ts"
+import type { Collected } from "./Plugin.ts"
+import type { Reservations } from "./RunEvent.ts"
+import type { Delta } from "./RunUpdate.ts"
+
+/** How long a lease lasts (SPEC 6); it is renewed at a third. */
+export const leaseMillis = 10_000
+
+export interface Attempt {
+  readonly runId: string
+  readonly epoch: number
+  readonly agent: Agent
+  readonly store: CheckpointStore["Service"]
+  readonly journal: Journal
+  readonly plugins: Collected
+  /** Everything that was provided to the verb: handlers, services, references. */
+  readonly context: Context.Context<never>
+  readonly model: LanguageModel.LanguageModel
+  readonly modelInfo: ModelInfo
+  readonly modelSettings: ModelSettings
+  readonly modelRetry: ModelRetry
+  readonly prices: Prices
+  readonly now: () => number
+  readonly stoppable: Stoppable
+  readonly lease: Lease
+  /** Tells whoever streams this Run what is not committed yet. */
+  readonly publish: (delta: Delta) => void
+  /** Calls that the guards have allowed in this Attempt, with what they reserved: nobody is asked twice (RI-108). */
+  readonly allowed: Map<string, Reservations | undefined>
+}
+
+export interface Lease {
+  /** By our clock; epoch ms. */
+  readonly until: () => number
+  readonly renew: Effect.Effect<void, JournalError>
+}
+
+/** The tool of that declared name. */
+export const toolOf = (attempt: Attempt, name: string): AgentTool | undefined =>
+  attempt.agent.tools.find((tool) => tool.name === name)
+
+/** The limits that hold now: a reopened Run may have others than its agent. */
+export const limitsOf = ({ agent, journal }: Attempt): Limits.Limits =>
+  Limits.override(agent.limits, journal.state.limits)

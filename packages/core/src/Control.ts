@@ -1,0 +1,98 @@
+/**
+ * Speaks to a Run from outside: answers, messages, pause and cancel. None of them needs the lease, and whoever drives
+ * the Run notices within a second.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as WebCrypto from "effect/crypto/WebCrypto"
+import type { Agent } from "./Agent.ts"
+import * as Answers from "./Answers.ts"
+import type { CheckpointStore, StoreError } from "./CheckpointStore.ts"
+import { closing } from "./Finish.ts"
+import * as Input from "./Input.ts"
+import type { Draft, ReadError } from "./Journal.ts"
+import * as Outside from "./Outside.ts"
+import { type EncodeFailed, type Lift, lift, type RunNotFound, RunTerminal } from "./RunError.ts"
+import { isTerminal } from "./RunHead.ts"
+import * as Stored from "./Stored.ts"
+import { completed } from "./ToolCalls.ts"
+
+/** Who acts; recorded. Default "user". */
+export interface By {
+  readonly runId: string
+  readonly by?: string
+}
+
+/**
+ * Answers a call that waits: an approval, an external result, or what became of a call in doubt. One decision counts
+ * per call; a duplicate of it is a success. The Run goes on when somebody resumes it, or at the next sweep.
+ */
+export const answer = (
+  agent: Agent,
+  input: Answers.Input
+): Effect.Effect<void, Lift<Answers.Refusal | RunNotFound>, CheckpointStore> =>
+  lift(Outside.append(input.runId, (seen) => Answers.decide(agent, input, seen)))
+
+/**
+ * Gives the Run a message of the user. It enters the history before the next model call; pending approvals and external
+ * calls are superseded by it. `id` makes it safe to send again; by default it is random.
+ */
+export const send = (
+  input: By & { readonly message: Input.Message; readonly id?: string }
+): Effect.Effect<void, Lift<StoreError | EncodeFailed | RunNotFound | RunTerminal>, CheckpointStore> =>
+  lift(
+    Effect.gen(function* () {
+      const { by, runId } = input
+      const content = yield* Input.content("message", input.message)
+      const id = input.id ?? (yield* WebCrypto.WebCrypto.use((crypto) => Effect.sync(() => crypto.randomUUID())))
+      yield* Outside.append(runId, ({ head }) => {
+        if (head.messages.includes(id)) return nothing
+        if (isTerminal(head)) return Effect.fail(new RunTerminal({ runId, status: head.status }))
+        return one({ _tag: "MessageReceived", id, content, ...(by === undefined ? undefined : { by }) })
+      })
+    })
+  )
+
+/** Makes the Run rest at its next boundary, until `resume`. */
+export const pause = ({
+  by = "user",
+  runId
+}: By): Effect.Effect<void, Lift<StoreError | RunNotFound | RunTerminal>, CheckpointStore> =>
+  lift(
+    Outside.append(runId, ({ head }) => {
+      if (isTerminal(head)) return Effect.fail(new RunTerminal({ runId, status: head.status }))
+      return head.paused === undefined ? one({ _tag: "PauseRequested", by }) : nothing
+    })
+  )
+
+/**
+ * Cancels the Run for good: nothing is started any more, what runs is interrupted, open calls get a result. A Run that
+ * nobody drives is ended at once; of its calls in doubt the outcome stays unknown.
+ */
+export const cancel = ({
+  by = "user",
+  reason,
+  runId
+}: By & { readonly reason?: string }): Effect.Effect<void, Lift<ReadError | RunNotFound>, CheckpointStore> => {
+  const why = { by, ...(reason === undefined ? undefined : { reason }) }
+  const requested: Draft = { _tag: "CancelRequested", ...why }
+  const finished: Draft = { _tag: "RunFinished", outcome: { _tag: "Cancelled", ...why } }
+  return lift(
+    Outside.append(runId, ({ entry, head }) => {
+      const { cancelled, status } = head
+      if (cancelled !== undefined || status === "completed" || status === "cancelled") return nothing
+      if (status === "running") return one(requested)
+      return Effect.map(Stored.load(runId, entry.seq), ({ calls }) => [
+        requested,
+        ...calls.flatMap((call) =>
+          call.status === "completed" ? [] : [completed(call, closing(call, { _tag: "Cancelled", by }))]
+        ),
+        finished
+      ])
+    })
+  )
+}
+
+const nothing: Effect.Effect<ReadonlyArray<Draft>> = Effect.succeed([])
+const one = (draft: Draft): Effect.Effect<ReadonlyArray<Draft>> => Effect.succeed([draft])

@@ -1,0 +1,204 @@
+/**
+ * Drives a Run as one Attempt: takes the lease, folds the journal, runs the loop, and lets go again.
+ *
+ * @since 0.1.0
+ */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Scope from "effect/Scope"
+import * as LanguageModel from "effect/ai/LanguageModel"
+import type { Agent } from "./Agent.ts"
+import { type Attempt, type Lease, leaseMillis } from "./Attempt.ts"
+import { CheckpointStore, type StoreError } from "./CheckpointStore.ts"
+import { canonical } from "./Digest.ts"
+import * as Feed from "./Feed.ts"
+import { Stoppable } from "./Interruption.ts"
+import { type Draft, Journal, type JournalError } from "./Journal.ts"
+import * as Loop from "./Loop.ts"
+import { ModelInfo, ModelSettings, Prices } from "./ModelInfo.ts"
+import { ModelRetry } from "./ModelRetry.ts"
+import type { Entry } from "./Observer.ts"
+import { Owner } from "./Owner.ts"
+import * as Plugin from "./Plugin.ts"
+import * as Recovery from "./Recovery.ts"
+import { OwnershipLost, PluginMissing, RunBusy, type RunExists } from "./RunError.ts"
+import type { RunState } from "./RunState.ts"
+import type { Delta } from "./RunUpdate.ts"
+import * as Watch from "./Watch.ts"
+
+/** What a stream hears of a driven Run. Both are called in the middle of its work and must not throw or block. */
+export interface Hooks {
+  readonly onCommit: (entries: ReadonlyArray<Entry>) => void
+  readonly publish: (delta: Delta) => void
+}
+
+export const silent: Hooks = { onCommit: () => {}, publish: () => {} }
+
+export interface Input extends Hooks {
+  readonly agent: Agent
+  readonly runId: string
+  /** What comes before AttemptStarted: RunAccepted of a new Run, RunReopened, PauseLifted. */
+  readonly before: (state: RunState) => Effect.Effect<ReadonlyArray<Draft>, RunExists>
+  /** Plugins that this Run may go on without. */
+  readonly without: ReadonlyArray<string>
+}
+
+export type DriveError = JournalError | RunBusy | PluginMissing | RunExists
+
+/** Drives the Run until it ends or rests, and gives its state. What is finished is flushed however this ends. */
+export const drive = (
+  input: Input
+): Effect.Effect<RunState, DriveError, CheckpointStore | LanguageModel.LanguageModel> =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const claimed = yield* claim(input.runId)
+      const context = yield* Effect.context<CheckpointStore | LanguageModel.LanguageModel>()
+      const attempt = yield* prepare(input, claimed, context)
+      const begun = yield* open(attempt, input, claimed)
+      if (begun) {
+        yield* Effect.forkScoped(Watch.make(attempt))
+        yield* Effect.catchTag(loop(attempt), "OwnershipLost", (lost) => lostTo(attempt, lost))
+      }
+      return attempt.journal.state
+    })
+  )
+
+const loop = (attempt: Attempt) => Effect.andThen(Recovery.settleForked(attempt), Loop.run(attempt))
+
+/** Of two that create the same Run at once, the one that comes second never owned it. */
+const lostTo = ({ journal, runId }: Attempt, lost: OwnershipLost): Effect.Effect<never, OwnershipLost | RunBusy> =>
+  Effect.fail(journal.committedSeq === 0 ? new RunBusy({ runId, owner: "another start" }) : lost)
+
+interface Claimed {
+  readonly owner: string
+  readonly epoch: number
+  readonly seq: number
+  /** The owner before never let go. */
+  readonly recovered: boolean
+}
+
+/** Takes the lease for as long as the scope is open; from a dead owner at once. */
+const claim = Effect.fnUntraced(function* (
+  runId: string
+): Effect.fn.Return<Claimed, StoreError | RunBusy, CheckpointStore | Scope.Scope> {
+  const store = yield* CheckpointStore
+  const { isDead, name } = yield* Owner
+  const request = { runId, owner: yield* name, ttlMillis: leaseMillis }
+  const claims = Effect.gen(function* () {
+    const first = yield* store.claim(request)
+    if (first._tag === "Claimed" || !(yield* isDead(first.owner))) return first
+    return yield* store.claim({ ...request, takeover: first.epoch })
+  })
+  const release = (epoch: number) => Effect.ignore(store.release({ runId, epoch }))
+  const result = yield* Effect.acquireRelease(claims, (result) =>
+    result._tag === "Claimed" ? release(result.epoch) : Effect.void
+  )
+  if (result._tag === "Busy") return yield* new RunBusy({ runId, owner: result.owner })
+  const { epoch, previous, seq } = result
+  return { owner: request.owner, epoch, seq, recovered: previous !== undefined }
+})
+
+const prepare = Effect.fnUntraced(function* (
+  { agent, onCommit, publish, runId }: Input,
+  { epoch, owner, seq }: Claimed,
+  context: Context.Context<CheckpointStore | LanguageModel.LanguageModel>
+): Effect.fn.Return<Attempt, JournalError, Scope.Scope> {
+  const store = Context.get(context, CheckpointStore)
+  const plugins = Plugin.collect(context)
+  const clock = yield* Clock.Clock
+  const now = () => clock.currentTimeMillisUnsafe()
+  let observe: Feed.Offer = () => {}
+  const journal = yield* Journal.load(
+    {
+      store,
+      runId,
+      epoch,
+      lease: { owner, ttlMillis: leaseMillis },
+      guards: plugins.guards,
+      now,
+      onCommit: (entries) => {
+        onCommit(entries)
+        observe(entries)
+      }
+    },
+    seq
+  )
+  const info = { runId, agent: agent.name, attempt: journal.state.head.attempts + 1 }
+  if (plugins.observers.length > 0) observe = yield* Feed.make(plugins.observers, info)
+  // Closed before the observers are: what is finished is committed whatever ended the Attempt.
+  yield* Effect.addFinalizer(() => Effect.ignore(journal.commit))
+  return {
+    runId,
+    epoch,
+    agent,
+    store,
+    journal,
+    plugins,
+    context,
+    model: Context.get(context, LanguageModel.LanguageModel),
+    modelInfo: yield* ModelInfo,
+    modelSettings: yield* ModelSettings,
+    modelRetry: yield* ModelRetry,
+    prices: yield* Prices,
+    now,
+    stoppable: new Stoppable(),
+    lease: lease(store, { runId, epoch, now }),
+    publish,
+    allowed: new Map()
+  }
+})
+
+const lease = (
+  store: CheckpointStore["Service"],
+  { epoch, now, runId }: { readonly runId: string; readonly epoch: number; readonly now: () => number }
+): Lease => {
+  let until = now() + leaseMillis
+  return {
+    until: () => until,
+    renew: Effect.suspend(() => {
+      const asked = now()
+      return Effect.flatMap(store.renew({ runId, epoch, ttlMillis: leaseMillis }), (ours) => {
+        if (!ours) return Effect.fail(new OwnershipLost({ runId }))
+        until = asked + leaseMillis
+        return Effect.void
+      })
+    })
+  }
+}
+
+/** Stages what an Attempt begins with; false if the Run has ended. A recovery is committed at once, so that deaths are counted (RI-161). */
+const open = Effect.fnUntraced(function* (
+  { agent, journal, now, plugins, runId }: Attempt,
+  { before, without }: Input,
+  { owner, recovered }: Claimed
+): Effect.fn.Return<boolean, DriveError> {
+  const drafts = yield* before(journal.state)
+  if (journal.state.outcome !== undefined && drafts.length === 0) return false
+  const missing = journal.state.plugins.filter((name) => !plugins.names.includes(name) && !without.includes(name))
+  if (missing.length > 0) return yield* new PluginMissing({ runId, missing })
+  const tools = yield* agent.records
+  for (const draft of drafts) yield* journal.put(draft)
+  const { head, plugins: known, tools: recorded } = journal.state
+  if (!head.started) {
+    const { name, version } = agent
+    yield* journal.put({ _tag: "RunStarted", agent: name, version, tools, plugins: plugins.names })
+  } else if (canonical(tools) !== canonical(recorded)) {
+    yield* journal.put({ _tag: "ToolsChanged", tools })
+  }
+  yield* journal.put({
+    _tag: "AttemptStarted",
+    attempt: head.attempts + 1,
+    owner,
+    recovered,
+    ...(head.version === agent.version ? undefined : { version: agent.version }),
+    ...(head.started && known.join() !== plugins.names.join() ? { plugins: plugins.names } : undefined),
+    ...(without.length === 0 ? undefined : { without })
+  })
+  for (const { expiresAt, id, path } of [...journal.state.head.waits]) {
+    const over = expiresAt !== undefined && expiresAt <= now() && path === undefined
+    if (over) yield* journal.put({ _tag: "WaitExpired", callId: id })
+  }
+  if (recovered) yield* journal.commit
+  return true
+})

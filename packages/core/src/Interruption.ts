@@ -1,0 +1,82 @@
+/**
+ * Stops what is running, from outside its fiber: a time limit, a cancel, a deadline or a lost lease.
+ *
+ * @since 0.1.0
+ */
+import * as Data from "effect/Data"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import type { OwnershipLost } from "./RunError.ts"
+
+/** Runs `effect` beside `monitor`; the first to end counts and the other is interrupted. Free if `effect` is synchronous. */
+export const beside = <A, E, R, A2, E2, R2>(
+  effect: Effect.Effect<A, E, R>,
+  monitor: Effect.Effect<A2, E2, R2>
+): Effect.Effect<A | A2, E | E2, R | R2> =>
+  Effect.flatMap(
+    Effect.forkChild(effect, { startImmediately: true }),
+    (fiber): Effect.Effect<A | A2, E | E2, R | R2> =>
+      fiber.pollUnsafe() ?? Effect.onExit(Effect.raceFirst(Fiber.join(fiber), monitor), () => Fiber.interrupt(fiber))
+  )
+
+/** Interrupts `effect` after `duration` and goes on with `onTimeout`. */
+export const within = <A, E, R, A2, E2, R2>(
+  effect: Effect.Effect<A, E, R>,
+  duration: Duration.Duration,
+  onTimeout: Effect.Effect<A2, E2, R2>
+): Effect.Effect<A | A2, E | E2, R | R2> => beside(effect, Effect.andThen(Effect.sleep(duration), onTimeout))
+
+/** What was running was stopped; the state says why. */
+export class Halted extends Data.TaggedError("Halted")<{}> {}
+
+/** Why an Attempt can stop what it runs: the state says it, or it has lost the Run. */
+export type Halt = Halted | OwnershipLost
+
+/** What an Attempt is doing that can be stopped. */
+export type Phase = "model" | "retry" | "tool" | "guard"
+
+/** Lets the watch of an Attempt stop what its loop waits for, without interrupting the loop itself. */
+export class Stoppable {
+  private readonly running = new Set<Fiber.Fiber<unknown, unknown>>()
+  private halted: Halt | undefined
+  /** The last phase that was entered. */
+  phase: Phase = "guard"
+
+  /** True while something runs that can be stopped. */
+  get active(): boolean {
+    return this.running.size > 0
+  }
+
+  /** Interrupts all that runs, and lets nothing start any more. */
+  halt(why: Halt): Effect.Effect<void> {
+    return Effect.sync(() => {
+      this.halted = why
+      for (const fiber of this.running) fiber.interruptUnsafe()
+    })
+  }
+
+  /** Runs `effect` until it ends or is halted. */
+  run<A, E, R>(phase: Phase, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | Halt, R> {
+    return Effect.suspend(() => {
+      if (this.halted !== undefined) return Effect.fail(this.halted)
+      this.phase = phase
+      return Effect.flatMap(
+        Effect.forkChild(effect, { startImmediately: true }),
+        (fiber): Effect.Effect<A, E | Halt> => fiber.pollUnsafe() ?? this.join(fiber)
+      )
+    })
+  }
+
+  private join<A, E>(fiber: Fiber.Fiber<A, E>): Effect.Effect<A, E | Halt> {
+    this.running.add(fiber)
+    return Fiber.await(fiber).pipe(
+      Effect.onInterrupt(() => Fiber.interrupt(fiber)),
+      Effect.ensuring(Effect.sync(() => this.running.delete(fiber))),
+      Effect.flatMap((exit): Effect.Effect<A, E | Halt> =>
+        this.halted !== undefined && Exit.hasInterrupts(exit) ? Effect.fail(this.halted) : exit
+      )
+    )
+  }
+}

@@ -1,0 +1,310 @@
+/**
+ * Writes the events of one Attempt: stages them, commits them in one append, and folds in what others wrote.
+ *
+ * Invariants
+ *   J1  Stage and commit are one step under a lock: the answer to `put` is about that event and no other (FACTS 12).
+ *   J2  After a conflict the outside events are folded in, facts are staged again, intents are dropped, and whoever
+ *       staged an intent is told `false` and asks `Step.next` anew.
+ *   J3  An append whose answer was lost is recognised by its bytes and epoch and is counted once (FACTS 11).
+ *   J4  A superseded owner's append has no effect and fails with OwnershipLost.
+ *   J5  Guards' memory is folded with the state, buffered events included, and folded again after a conflict.
+ *
+ * @since 0.1.0
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Schedule from "effect/Schedule"
+import * as Semaphore from "effect/Semaphore"
+import type { AppendResult, CheckpointStore, HeadRow, Lease, StoredEvent, StoreError } from "./CheckpointStore.ts"
+import type { Guard } from "./Guard.ts"
+import type { Entry } from "./Observer.ts"
+import { CheckpointCorrupt, CheckpointTooNew, OwnershipLost, StoreUnavailable } from "./RunError.ts"
+import * as RunEvent from "./RunEvent.ts"
+import type { Head } from "./RunHead.ts"
+import * as RunState from "./RunState.ts"
+import { within } from "./Interruption.ts"
+
+export type ReadError = StoreUnavailable | CheckpointCorrupt | CheckpointTooNew
+export type JournalError = ReadError | OwnershipLost
+
+/** An event before it is stamped with the time. */
+export type Draft = RunEvent.RunEvent extends infer Event ? (Event extends unknown ? Omit<Event, "at"> : never) : never
+
+export interface Options {
+  readonly store: CheckpointStore["Service"]
+  readonly runId: string
+  readonly epoch: number
+  /** Who holds the Run if the first append creates it. */
+  readonly lease: Lease
+  readonly guards: ReadonlyArray<Guard>
+  /** Epoch ms. */
+  readonly now: () => number
+  /** Gets everything that is committed, once and in order, outside events included. */
+  readonly onCommit: (entries: ReadonlyArray<Entry>) => void
+}
+
+/** How long an append may take, and how often it is repeated in that time. Repeating is safe by J3. */
+const appendTimeout = Duration.seconds(5)
+const appendRetry = Schedule.exponential("50 millis").pipe(Schedule.upTo({ times: 4 }))
+/** Events a page. */
+const pageSize = 5000
+
+interface PutOptions {
+  readonly commit?: boolean
+  /** Asked under the lock: may the event still be staged? */
+  readonly still?: (state: RunState.RunState) => boolean
+}
+
+interface Folded {
+  readonly state: RunState.RunState
+  readonly memory: ReadonlyArray<unknown>
+}
+
+export class Journal {
+  private readonly options: Options
+  private readonly lock = Semaphore.makeUnsafe(1)
+  private committed: Folded
+  private staged: Folded
+  private buffer: Array<RunEvent.RunEvent> = []
+  private busy = false
+
+  private constructor(options: Options, folded: Folded) {
+    this.options = options
+    this.committed = this.staged = folded
+  }
+
+  /** Reads a Run up to `seq` and folds it. */
+  static load(options: Options, seq: number): Effect.Effect<Journal, ReadError> {
+    return Effect.suspend(() => {
+      const { guards, runId, store } = options
+      let folded: Folded = { state: RunState.empty(), memory: guards.map((guard) => guard.initial) }
+      const each = ({ event }: Entry) => {
+        folded = fold(folded, event, guards)
+      }
+      return Effect.map(readEvents(store, runId, { after: 0, seq, each }), () => new Journal(options, folded))
+    })
+  }
+
+  /** The state with what is staged. */
+  get state(): RunState.RunState {
+    return this.staged.state
+  }
+
+  /** How many events are known to be stored. */
+  get committedSeq(): number {
+    return this.committed.state.seq
+  }
+
+  /** The memory of each guard, with what is staged. */
+  get memory(): ReadonlyArray<unknown> {
+    return this.staged.memory
+  }
+
+  /** When the oldest uncommitted event happened. */
+  get oldest(): number | undefined {
+    return this.buffer[0]?.at
+  }
+
+  /** True if a finished effect is not committed yet: nothing that takes time may start before it is (SPEC 6). */
+  get owes(): boolean {
+    return this.buffer.some(isFinishedEffect)
+  }
+
+  /**
+   * Stages an event, and commits all that is staged if `commit` is set. False if the event did not make it: `still`
+   * said no, or it is an intent and something came first. Then ask `Step.next` again.
+   */
+  put(draft: Draft, options: PutOptions = {}): Effect.Effect<boolean, JournalError> {
+    return Effect.suspend(() =>
+      this.busy || options.commit === true
+        ? this.lock.withPermits(1)(Effect.suspend(() => this.stageAndCommit(draft, options)))
+        : Effect.succeed(this.stage(draft, options.still))
+    )
+  }
+
+  /** Commits all that is staged; false if an intent was dropped. */
+  readonly commit: Effect.Effect<boolean, JournalError> = Effect.suspend(() =>
+    this.buffer.length === 0 && !this.busy ? Effect.succeed(true) : this.lock.withPermits(1)(this.append)
+  )
+
+  /** Folds in what others wrote; true if there was anything. */
+  readonly refresh: Effect.Effect<boolean, JournalError> = Effect.suspend(() =>
+    this.lock.withPermits(1)(
+      Effect.suspend(() => Effect.map(this.catchUp(this.buffer.map(RunEvent.encode)), ({ seen }) => seen > 0))
+    )
+  )
+
+  private stageAndCommit(draft: Draft, { commit, still }: PutOptions): Effect.Effect<boolean, JournalError> {
+    if (!this.stage(draft, still)) return Effect.succeed(false)
+    return commit === true ? this.append : Effect.succeed(true)
+  }
+
+  private stage(draft: Draft, still?: (state: RunState.RunState) => boolean): boolean {
+    if (still !== undefined && !still(this.state)) return false
+    this.restage(stamp(draft, this.options.now()))
+    return true
+  }
+
+  private restage(event: RunEvent.RunEvent): void {
+    this.buffer.push(event)
+    this.staged = fold(this.staged, event, this.options.guards)
+  }
+
+  /** One append, and another after a conflict. True if no intent was dropped. Runs under the lock. */
+  private readonly append: Effect.Effect<boolean, JournalError> = Effect.suspend(() => {
+    if (this.buffer.length === 0) return Effect.succeed(true)
+    const bodies = this.buffer.map(RunEvent.encode)
+    this.busy = true
+    return Effect.ensuring(
+      Effect.flatMap(this.send(bodies), (result) => this.settle(result, bodies)),
+      Effect.sync(() => {
+        this.busy = false
+      })
+    )
+  })
+
+  private send(bodies: ReadonlyArray<string>): Effect.Effect<AppendResult, StoreError> {
+    const { epoch, lease, runId, store } = this.options
+    const { head, seq } = this.committed.state
+    const request = {
+      runId,
+      epoch,
+      expectedSeq: seq,
+      events: bodies,
+      head: headRow(this.staged.state.head),
+      ...(head.agent === "" ? { lease } : undefined)
+    }
+    const repeated = Effect.retry(store.append(request), {
+      schedule: appendRetry,
+      while: (error) => error._tag === "StoreUnavailable"
+    })
+    return within(
+      repeated,
+      appendTimeout,
+      Effect.fail(new StoreUnavailable({ detail: `no answer within ${Duration.format(appendTimeout)}` }))
+    )
+  }
+
+  private settle(result: AppendResult, bodies: ReadonlyArray<string>): Effect.Effect<boolean, JournalError> {
+    switch (result._tag) {
+      case "Committed":
+        this.accept()
+        return Effect.succeed(true)
+      case "Fenced":
+        return Effect.fail(new OwnershipLost({ runId: this.options.runId }))
+      case "Conflict":
+        return Effect.flatMap(this.catchUp(bodies), ({ dropped }) =>
+          Effect.map(this.append, (whole) => whole && dropped === 0)
+        )
+    }
+  }
+
+  /** All that was staged is committed, exactly as staged. */
+  private accept(): void {
+    const { epoch, onCommit } = this.options
+    const first = this.committed.state.seq + 1
+    const entries = this.buffer.map((event, i) => ({ seq: first + i, epoch, event }))
+    this.buffer = []
+    this.committed = this.staged
+    onCommit(entries)
+  }
+
+  /** Folds in what is stored beyond our knowledge; appends of ours may be among it, their answers lost. */
+  private catchUp(
+    bodies: ReadonlyArray<string>
+  ): Effect.Effect<{ readonly seen: number; readonly dropped: number }, JournalError> {
+    const { epoch, runId, store } = this.options
+    return Effect.gen({ self: this }, function* () {
+      const events = yield* store.read(runId, { after: this.committed.state.seq, limit: pageSize })
+      if (events.length === 0) return { seen: 0, dropped: 0 }
+      const differs = events.findIndex((event, i) => event.epoch !== epoch || event.body !== bodies[i])
+      const landed = differs === -1 ? events.length : differs
+      if (events.slice(landed).some((event) => event.epoch >= epoch)) return yield* new OwnershipLost({ runId })
+      const entries = yield* Effect.forEach(events, (event) => decode(runId, event))
+      this.buffer = this.buffer.slice(landed)
+      return { seen: events.length, dropped: this.absorb(entries) }
+    })
+  }
+
+  /** Folds committed entries in and stages the facts of the buffer again; says how many intents were dropped. */
+  private absorb(entries: ReadonlyArray<Entry>): number {
+    const { guards, onCommit } = this.options
+    for (const { event } of entries) this.committed = fold(this.committed, event, guards)
+    const facts = this.buffer.filter(RunEvent.isFact)
+    const dropped = this.buffer.length - facts.length
+    this.buffer = []
+    this.staged = this.committed
+    for (const fact of facts) this.restage(fact)
+    onCommit(entries)
+    return dropped
+  }
+}
+
+const isFinishedEffect = (event: RunEvent.RunEvent): boolean =>
+  event._tag === "ToolCallCompleted" &&
+  (event.ending === "reconciled" || (event.ending === "executed" && event.startedAt === undefined))
+
+/** An event with its time. */
+export const stamp = (draft: Draft, at: number): RunEvent.RunEvent => {
+  const { _tag, ...fields } = draft
+  return { _tag, at, ...fields } as RunEvent.RunEvent
+}
+
+const fold = ({ memory, state }: Folded, event: RunEvent.RunEvent, guards: ReadonlyArray<Guard>): Folded => ({
+  state: RunState.evolve(state, event),
+  memory: guards.length === 0 ? memory : guards.map((guard, i) => guard.fold(memory[i], event))
+})
+
+/** The row that a store keeps of a head. */
+export const headRow = (head: Head): HeadRow => ({
+  status: head.status,
+  agent: head.agent,
+  waiting: waitingKinds(head),
+  updatedAt: head.updatedAt,
+  body: JSON.stringify(head),
+  ...(head.session === undefined ? undefined : { session: head.session }),
+  ...(head.parent === undefined ? undefined : { parent: head.parent.runId }),
+  ...(head.wakeAt === undefined ? undefined : { wakeAt: head.wakeAt })
+})
+
+const waitingKinds = ({ paused, retry, status, waits }: Head): ReadonlyArray<string> =>
+  status !== "waiting"
+    ? []
+    : [
+        ...new Set(waits.map((wait) => wait.kind)),
+        ...(paused === undefined ? [] : ["paused"]),
+        ...(retry === undefined ? [] : ["retry"])
+      ]
+
+/** Decodes one stored event, or says which and where it is damaged. */
+export const decode = (
+  runId: string,
+  { body, epoch, seq }: StoredEvent
+): Effect.Effect<Entry, CheckpointCorrupt | CheckpointTooNew> => {
+  const result = RunEvent.decode(body)
+  if (Result.isSuccess(result)) return Effect.succeed({ seq, epoch, event: result.success })
+  const { failure } = result
+  return failure._tag === "TooNew"
+    ? Effect.fail(new CheckpointTooNew({ runId, seq, version: failure.version }))
+    : Effect.fail(new CheckpointCorrupt({ runId, seq, path: failure.path }))
+}
+
+/** Calls `each` with the events from `after` up to `seq`, page by page; a missing one is damage. */
+export const readEvents = (
+  store: CheckpointStore["Service"],
+  runId: string,
+  range: { readonly after: number; readonly seq: number; readonly each: (entry: Entry, ends: boolean) => void }
+): Effect.Effect<void, ReadError> =>
+  Effect.gen(function* () {
+    let next = range.after + 1
+    while (next <= range.seq) {
+      const page = yield* store.read(runId, { after: next - 1, limit: Math.min(pageSize, range.seq - next + 1) })
+      if (page.length === 0) return yield* new CheckpointCorrupt({ runId, seq: next, path: "missing" })
+      for (const stored of page) {
+        if (stored.seq !== next) return yield* new CheckpointCorrupt({ runId, seq: next, path: "missing" })
+        range.each(yield* decode(runId, stored), stored.ends)
+        next++
+      }
+    }
+  })

@@ -1,0 +1,135 @@
+/**
+ * Asks the guards about a model call or a tool call, and says what their Verdicts mean for the journal.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import type { AgentTool } from "./AgentTool.ts"
+import * as Approval from "./Approval.ts"
+import type { Attempt } from "./Attempt.ts"
+import type { Call } from "./Calls.ts"
+import * as Guard from "./Guard.ts"
+import type { Halted } from "./Interruption.ts"
+import type { Draft, JournalError } from "./Journal.ts"
+import type { Reservations } from "./RunEvent.ts"
+import { stepId } from "./RunHead.ts"
+
+export type Judged =
+  /** It may go on, with what was reserved for it; `drafts` are notes and nudges. */
+  | {
+      readonly _tag: "Go"
+      readonly drafts: ReadonlyArray<Draft>
+      readonly reservations?: Reservations
+      readonly maxOutputTokens?: number
+    }
+  /** It may not, or not yet; `drafts` say so. */
+  | { readonly _tag: "Hold"; readonly drafts: ReadonlyArray<Draft> }
+
+/** One guard's verdict. What is finished is committed first if the guard takes time (SPEC 6). */
+const asked = (
+  { journal, stoppable }: Attempt,
+  guard: string,
+  check: () => Guard.Verdict | Effect.Effect<Guard.Verdict>
+): Effect.Effect<Guard.Judgement, JournalError | Halted> =>
+  Effect.suspend(() => {
+    const verdict = check()
+    if (!Effect.isEffect(verdict)) return Effect.succeed({ guard, verdict })
+    const flush = journal.owes ? journal.commit : Effect.void
+    return Effect.map(Effect.andThen(flush, stoppable.run("guard", verdict)), (verdict) => ({ guard, verdict }))
+  }).pipe(Effect.catchDefect(() => Effect.succeed({ guard, verdict: Guard.deny(`the guard ${guard} failed`) })))
+
+/** All guards in order. */
+const judge = (
+  attempt: Attempt,
+  proposal: Guard.Proposal
+): Effect.Effect<ReadonlyArray<Guard.Judgement>, JournalError | Halted> => {
+  const { journal, plugins } = attempt
+  return Effect.forEach(plugins.guards, (guard, i) =>
+    asked(attempt, guard.name, () => guard.check({ state: journal.state, memory: journal.memory[i], proposal }))
+  )
+}
+
+/** Before a model call. */
+export const step = Effect.fnUntraced(function* (
+  attempt: Attempt,
+  callModel: Extract<Guard.Proposal, { readonly _tag: "Step" }>["step"]
+): Effect.fn.Return<Judged, JournalError | Halted> {
+  if (attempt.plugins.guards.length === 0) return { _tag: "Go", drafts: [] }
+  const { head, stepNudged, stepPassed } = attempt.journal.state
+  const on = stepId(head.turn + 1)
+  const told = (guard: string, verdict: Guard.Verdict) =>
+    (verdict._tag === "Nudge" && stepNudged.includes(guard)) || (verdict._tag === "Ask" && stepPassed.includes(guard))
+  const judgements = (yield* judge(attempt, { _tag: "Step", step: callModel })).map((judgement) =>
+    told(judgement.guard, judgement.verdict) ? { guard: judgement.guard, verdict: Guard.allow } : judgement
+  )
+  const worst = Guard.strictest(judgements)
+  if (worst === undefined) return go(judgements, on)
+  const { guard, verdict } = worst
+  if (verdict._tag === "Ask") {
+    const { expiresAt, reason } = verdict
+    const digest = yield* Approval.stepDigest(guard, head.turn + 1, reason)
+    const until = expiresAt === undefined ? undefined : { expiresAt }
+    const asked: Draft = { _tag: "ApprovalRequested", callId: on, name: "", digest, guard, reason, ...until }
+    return { _tag: "Hold", drafts: [asked] }
+  }
+  const given = verdictGiven(worst, on, true)
+  return verdict._tag === "Nudge" ? { ...go(judgements, on), drafts: [given] } : { _tag: "Hold", drafts: [given] }
+})
+
+/** Before a tool call that is not decided yet. */
+export const call = Effect.fnUntraced(function* (
+  attempt: Attempt,
+  { arguments: decoded, call, tool }: { readonly call: Call; readonly tool: AgentTool; readonly arguments: unknown }
+): Effect.fn.Return<Judged, JournalError | Halted> {
+  const { state } = attempt.journal
+  const { guards } = attempt.plugins
+  const permissions = guards.some((guard) => guard.stage === "permissions")
+  const question = { tool, call, arguments: decoded, state, permissions }
+  const own = yield* asked(attempt, Approval.guardName, () => Approval.judge(question))
+  const record = state.tools[call.name] ?? { digest: "", effect: tool.effect }
+  const judgements = [own, ...(yield* judge(attempt, { _tag: "Call", call, tool: record, arguments: decoded }))]
+  const worst = Guard.strictest(judgements)
+  if (worst === undefined || worst.verdict._tag === "Nudge") return go(judgements, call.callId)
+  const { guard, verdict } = worst
+  if (verdict._tag !== "Ask") return { _tag: "Hold", drafts: [verdictGiven(worst, call.callId, false)] }
+  const { expiresAt, reason } = verdict
+  const digest = yield* Approval.digestOf(call)
+  const until = expiresAt === undefined ? undefined : { expiresAt }
+  const { callId, name } = call
+  return { _tag: "Hold", drafts: [{ _tag: "ApprovalRequested", callId, name, digest, guard, reason, ...until }] }
+})
+
+const go = (judgements: ReadonlyArray<Guard.Judgement>, on: string): Judged => {
+  const drafts: Array<Draft> = []
+  const reservations: { [guard: string]: { readonly [unit: string]: number } } = {}
+  let maxOutputTokens = Number.POSITIVE_INFINITY
+  for (const { guard, verdict } of judgements) {
+    if (verdict._tag !== "Allow") continue
+    if (verdict.note !== undefined)
+      drafts.push({ _tag: "VerdictGiven", guard, on, verdict: "Allow", note: verdict.note })
+    if (verdict.reservation !== undefined) reservations[guard] = verdict.reservation
+    maxOutputTokens = Math.min(maxOutputTokens, verdict.maxOutputTokens ?? maxOutputTokens)
+  }
+  return {
+    _tag: "Go",
+    drafts,
+    ...(Object.keys(reservations).length === 0 ? undefined : { reservations }),
+    ...(maxOutputTokens === Number.POSITIVE_INFINITY ? undefined : { maxOutputTokens })
+  }
+}
+
+/** A Deny of a Step has no call to refuse: it stops the Run. */
+const verdictGiven = ({ guard, verdict }: Guard.Judgement, on: string, isStep: boolean): Draft => {
+  switch (verdict._tag) {
+    case "Stop": {
+      const reason = verdict.stop === undefined ? undefined : { stop: verdict.stop }
+      return { _tag: "VerdictGiven", guard, on, verdict: "Stop", message: verdict.message, ...reason }
+    }
+    case "Deny":
+      return { _tag: "VerdictGiven", guard, on, verdict: isStep ? "Stop" : "Deny", message: verdict.reason }
+    case "Nudge":
+      return { _tag: "VerdictGiven", guard, on, verdict: "Nudge", message: verdict.message }
+    default:
+      return { _tag: "VerdictGiven", guard, on, verdict: verdict._tag }
+  }
+}

@@ -1,0 +1,147 @@
+/**
+ * Says which failures of a model are worth another try, and when. It is the only layer that retries a model (RI-016).
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import type * as AiError from "effect/ai/AiError"
+import type { Failure } from "./RunEvent.ts"
+import * as Text from "./Text.ts"
+
+export type Class = "retry" | "fatal" | "refusal"
+
+/** What is known of a failure, read from an AiError once. */
+export interface Signal {
+  readonly reason: string
+  readonly status?: number
+  /** The provider's own type, of an error inside a stream. */
+  readonly type?: string
+}
+
+/** Replaceable data: by HTTP status first, then by the provider's error type, then by AiError's reason (RI-099, RI-065). */
+export interface Table {
+  readonly statuses: { readonly [status: number]: Class }
+  readonly types: { readonly [type: string]: Class }
+  readonly reasons: { readonly [reason: string]: Class }
+}
+
+export const table: Table = {
+  statuses: {
+    400: "fatal",
+    401: "fatal",
+    403: "fatal",
+    404: "fatal",
+    408: "retry",
+    409: "retry",
+    413: "fatal",
+    422: "fatal",
+    425: "retry",
+    429: "retry",
+    500: "retry",
+    502: "retry",
+    503: "retry",
+    504: "retry",
+    529: "retry"
+  },
+  types: { overloaded_error: "retry", rate_limit_error: "retry", api_error: "retry", timeout_error: "retry" },
+  reasons: {
+    StreamError: "fatal",
+    RateLimitError: "retry",
+    InternalProviderError: "retry",
+    NetworkError: "retry",
+    InvalidOutputError: "retry",
+    StreamCut: "retry",
+    Timeout: "retry",
+    ContentPolicyError: "refusal"
+  }
+}
+
+export interface ModelRetry {
+  readonly table: Table
+  /** The waits between tries; a provider's Retry-After lengthens them. Default 4 retries, 1 s × 2ⁿ, at most 30 s, ± 20 %. */
+  readonly schedule: Schedule.Schedule<unknown>
+  /** A longer Retry-After makes the Run rest instead of its process wait. Default 60 s. */
+  readonly longestWait: Duration.Duration
+}
+
+const schedule = Schedule.exponential("1 second", 2).pipe(
+  Schedule.modifyDelay(({ duration }) => Effect.succeed(Duration.min(duration, Duration.seconds(30)))),
+  Schedule.jittered,
+  Schedule.upTo({ times: 4 })
+)
+
+export const ModelRetry: Context.Reference<ModelRetry> = Context.Reference("@waystone/core/ModelRetry", {
+  defaultValue: (): ModelRetry => ({ table, schedule, longestWait: Duration.seconds(60) })
+})
+
+export const classify = ({ reasons, statuses, types }: Table, { reason, status, type }: Signal): Class => {
+  const byStatus = status === undefined ? undefined : (statuses[status] ?? (status >= 500 ? "retry" : undefined))
+  return byStatus ?? (type === undefined ? undefined : types[type]) ?? reasons[reason] ?? "fatal"
+}
+
+/** What is known of an error; ModelCall's own ones carry their name in the metadata. */
+const signalOf = (error: AiError.AiError): Signal => {
+  const { reason } = error
+  const status = responseOf(error)?.status
+  const own = "metadata" in reason ? reason.metadata["waystone"] : undefined
+  const named = typeof own === "object" && own !== null ? own : {}
+  const text = (key: string): string | undefined => {
+    const value: unknown = key in named ? Reflect.get(named, key) : undefined
+    return typeof value === "string" ? value : undefined
+  }
+  const type = text("type")
+  return {
+    reason: text("signal") ?? (isOwnFault(reason) ? "RequestFault" : reason._tag),
+    ...(status === undefined ? undefined : { status }),
+    ...(type === undefined ? undefined : { type })
+  }
+}
+
+/** A request that could not even be written. */
+const isOwnFault = (reason: AiError.AiErrorReason): boolean =>
+  reason._tag === "NetworkError" && reason.reason !== "TransportError"
+
+const responseOf = ({ reason }: AiError.AiError) =>
+  "http" in reason && reason.http !== undefined ? reason.http.response : undefined
+
+/** An AiError as an event can keep it. */
+export const failureOf = (error: AiError.AiError, table: Table, now: number): Failure & { readonly class: Class } => {
+  const signal = signalOf(error)
+  const kind = classify(table, signal)
+  const retryAfterMs = retryAfter(error, now)
+  return {
+    class: kind,
+    tag: tags[signal.reason === "Timeout" ? "timeout" : kind],
+    message: Text.safeMessage(error.message, 500),
+    retryable: kind === "retry",
+    ...(signal.status === undefined ? undefined : { status: signal.status }),
+    ...(retryAfterMs === undefined ? undefined : { retryAfterMs })
+  }
+}
+
+const tags = { retry: "ModelUnavailable", timeout: "ModelTimeout", refusal: "ModelRefusal", fatal: "ModelRejected" }
+
+/** How long the provider asks us to wait: AiError's field, else the headers (ms, seconds or a date; RI-006). */
+const retryAfter = (error: AiError.AiError, now: number): number | undefined => {
+  if (error.retryAfter !== undefined) return Duration.toMillis(error.retryAfter)
+  const headers = responseOf(error)?.headers ?? {}
+  const header = (name: string): string | undefined => {
+    const key = Object.keys(headers).find((key) => key.toLowerCase() === name)
+    const value = key === undefined ? undefined : headers[key]
+    return typeof value === "string" ? value.trim() : undefined
+  }
+  return (
+    millis(header("retry-after-ms"), 1) ?? millis(header("retry-after"), 1000) ?? untilDate(header("retry-after"), now)
+  )
+}
+
+const millis = (text: string | undefined, unit: number): number | undefined =>
+  text !== undefined && /^\d+(\.\d+)?$/.test(text) ? Math.ceil(Number(text) * unit) : undefined
+
+const untilDate = (text: string | undefined, now: number): number | undefined => {
+  const date = text === undefined || !/[A-Za-z]/.test(text) ? Number.NaN : Date.parse(text)
+  return Number.isNaN(date) || date <= now ? undefined : Math.ceil((date - now) / 1000) * 1000
+}

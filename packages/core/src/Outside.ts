@@ -1,0 +1,97 @@
+/**
+ * Appends to a Run without its lease: after one read of the head, and again after each conflict.
+ *
+ * @since 0.1.0
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import { CheckpointStore, type Entry, type StoreError } from "./CheckpointStore.ts"
+import { type Draft, headRow, stamp } from "./Journal.ts"
+import { CheckpointCorrupt, RunNotFound } from "./RunError.ts"
+import * as RunEvent from "./RunEvent.ts"
+import { empty, evolveHead, type Head } from "./RunHead.ts"
+
+/** A Run as an outside writer sees it. */
+export interface Seen {
+  readonly entry: Entry
+  readonly head: Head
+  /** Epoch ms. */
+  readonly now: number
+}
+
+/** The head that a store kept. */
+export const headOf = (entry: Entry): Effect.Effect<Head, CheckpointCorrupt> =>
+  Effect.suspend(() => {
+    try {
+      const head: Head = JSON.parse(entry.body)
+      if (typeof head.status === "string" && Array.isArray(head.waits)) return Effect.succeed(head)
+    } catch {
+      // reported below
+    }
+    return Effect.fail(new CheckpointCorrupt({ runId: entry.runId, seq: entry.seq, path: "head" }))
+  })
+
+/** Reads a head, if there is such a Run. */
+export const find = (runId: string): Effect.Effect<Seen | undefined, StoreError, CheckpointStore> =>
+  Effect.gen(function* () {
+    const entry = yield* (yield* CheckpointStore).head(runId)
+    return entry && { entry, head: yield* headOf(entry), now: yield* Clock.currentTimeMillis }
+  })
+
+/** Reads a head. */
+export const look = (runId: string): Effect.Effect<Seen, StoreError | RunNotFound, CheckpointStore> =>
+  Effect.flatMap(find(runId), (seen) =>
+    seen === undefined ? Effect.fail(new RunNotFound({ runId })) : Effect.succeed(seen)
+  )
+
+const retries = Schedule.exponential("50 millis").pipe(Schedule.upTo({ times: 4 }))
+
+/**
+ * Appends what `decide` says, if it says anything. After a conflict or a lost answer it looks again, so `decide` must
+ * say nothing where the head shows that it was done: then no event is written twice.
+ */
+export const append = <E, R>(
+  runId: string,
+  decide: (seen: Seen) => Effect.Effect<ReadonlyArray<Draft>, E, R>
+): Effect.Effect<void, E | StoreError | RunNotFound, CheckpointStore | R> => {
+  const once = Effect.gen(function* () {
+    while (true) {
+      const { entry, head, now } = yield* look(runId)
+      const drafts = yield* decide({ entry, head, now })
+      if (drafts.length === 0) return
+      if (yield* write(runId, { seq: entry.seq, head, now, drafts })) return
+    }
+  })
+  return Effect.retry(once, {
+    schedule: retries,
+    while: (error: E | StoreError | RunNotFound) => (error as { readonly _tag?: unknown })._tag === "StoreUnavailable"
+  })
+}
+
+/** Creates a Run; false if there is one of that id. */
+export const create = (
+  runId: string,
+  drafts: ReadonlyArray<Draft>
+): Effect.Effect<boolean, StoreError, CheckpointStore> =>
+  Effect.flatMap(Clock.currentTimeMillis, (now) => write(runId, { seq: 0, head: empty, now, drafts }))
+
+const write = Effect.fnUntraced(function* (
+  runId: string,
+  {
+    drafts,
+    head,
+    now,
+    seq
+  }: { readonly seq: number; readonly head: Head; readonly now: number; readonly drafts: ReadonlyArray<Draft> }
+): Effect.fn.Return<boolean, StoreError, CheckpointStore> {
+  const events = drafts.map((draft) => stamp(draft, now))
+  const result = yield* (yield* CheckpointStore).append({
+    runId,
+    epoch: 0,
+    expectedSeq: seq,
+    events: events.map(RunEvent.encode),
+    head: headRow(events.reduce(evolveHead, head))
+  })
+  return result._tag === "Committed"
+})

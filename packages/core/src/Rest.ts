@@ -1,0 +1,25 @@
+/**
+ * Commits that a Run waits, and for what.
+ *
+ * @since 0.1.0
+ */
+import type * as Effect from "effect/Effect"
+import type { Attempt } from "./Attempt.ts"
+import type { JournalError } from "./Journal.ts"
+import type { Failure } from "./RunEvent.ts"
+
+const minute = 60_000
+/** How long a Run rests after a model failed, the last one for every further rest (SPEC 2). */
+const restMillis = [minute, 5 * minute, 30 * minute, 60 * minute] as const
+
+/** True if the Run rests now; false if something came first. */
+export const perform = (
+  { journal, now }: Attempt,
+  failure: Failure | undefined
+): Effect.Effect<boolean, JournalError> => {
+  if (failure === undefined) return journal.put({ _tag: "RunSuspended" }, { commit: true })
+  const { rests } = journal.state
+  const rest = Math.max(restMillis[Math.min(rests, 3)] ?? minute, failure.retryAfterMs ?? 0)
+  const retry = { wakeAt: now() + rest, count: rests + 1, failure }
+  return journal.put({ _tag: "RunSuspended", retry }, { commit: true })
+}

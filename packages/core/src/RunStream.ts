@@ -1,0 +1,131 @@
+/**
+ * Lets a consumer watch a Run: while this process drives it, or from its journal in any process.
+ *
+ * @since 0.1.0
+ */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
+import * as Queue from "effect/Queue"
+import * as Stream from "effect/Stream"
+import type { Agent, Output, Services } from "./Agent.ts"
+import { CheckpointStore, type StoreError } from "./CheckpointStore.ts"
+import type { Hooks } from "./Drive.ts"
+import { decode, type ReadError } from "./Journal.ts"
+import type { Entry } from "./Observer.ts"
+import type { Outcome } from "./Outcome.ts"
+import * as Outside from "./Outside.ts"
+import { type Lift, lift, type RunNotFound } from "./RunError.ts"
+import type { Committed, Delta, End, RunUpdate } from "./RunUpdate.ts"
+import { resume, type ResumeError, type ResumeInput, start, type StartError, type StartInput } from "./Start.ts"
+
+/** Updates that wait for a slow consumer. Beyond them deltas are lost; committed events are read again from the store. */
+const capacity = 256
+/** How often a journal is asked for more while its Run goes on elsewhere. */
+const pollEvery = "500 millis"
+/** Events a page. */
+const page = 1000
+
+/**
+ * Starts a Run and streams it: committed events with their seq, provisional deltas, and exactly one end. A slow consumer
+ * never holds up the Run. Leaving the stream interrupts the Run, which can be resumed.
+ */
+export const stream = <A extends Agent>(
+  agent: A,
+  input: StartInput
+): Stream.Stream<RunUpdate<Output<A>, StartError>, Lift<ReadError>, Services<A> | CheckpointStore> =>
+  streamed(input.runId, (hooks) => start(agent, input, hooks))
+
+/** Resumes a Run and streams it. */
+export const streamResume = <A extends Agent>(
+  agent: A,
+  input: ResumeInput
+): Stream.Stream<RunUpdate<Output<A>, ResumeError>, Lift<ReadError>, Services<A> | CheckpointStore> =>
+  streamed(input.runId, (hooks) => resume(agent, input, hooks))
+
+const streamed = <O, E, R>(
+  runId: string,
+  drive: (hooks: Hooks) => Effect.Effect<Outcome<O>, E, R>
+): Stream.Stream<RunUpdate<O, E>, Lift<ReadError>, R | CheckpointStore> =>
+  Stream.unwrap(
+    Effect.gen(function* () {
+      const queue = yield* Queue.dropping<Committed | Delta, Cause.Done>(capacity)
+      let last = 0
+      const publish = (update: Committed | Delta) => void Queue.offerUnsafe(queue, update)
+      const onCommit = (entries: ReadonlyArray<Entry>) => {
+        for (const entry of entries) publish(committed(entry))
+        last = entries.at(-1)?.seq ?? last
+      }
+      const fiber = yield* Effect.forkScoped(Effect.ensuring(drive({ onCommit, publish }), Queue.end(queue)))
+      const gaps = filler(runId)
+      const updates = Stream.mapEffect(Stream.fromQueue(queue), gaps.before<O, E>)
+      const ended = Effect.flatMap(Fiber.await(fiber), (exit) =>
+        Effect.map(gaps.upTo(last), (missed): ReadonlyArray<RunUpdate<O, E>> => [...missed, end(exit)])
+      )
+      return Stream.flattenIterable(Stream.concat(updates, Stream.fromEffect(ended)))
+    })
+  )
+
+/** Remembers what a consumer has seen and reads what its queue had no room for from the store. */
+const filler = (runId: string) => {
+  let seen: number | undefined
+  const upTo = (seq: number): Effect.Effect<ReadonlyArray<Committed>, Lift<ReadError>, CheckpointStore> =>
+    seen === undefined || seq <= seen
+      ? Effect.succeed([])
+      : Effect.map(between(runId, seen, seq), (entries) => entries.map(committed))
+  const before = <O, E>(
+    update: Committed | Delta
+  ): Effect.Effect<ReadonlyArray<RunUpdate<O, E>>, Lift<ReadError>, CheckpointStore> => {
+    if (update._tag !== "Committed") return Effect.succeed([update])
+    return Effect.map(upTo(update.seq - 1), (missed) => {
+      seen = update.seq
+      return [...missed, update]
+    })
+  }
+  return { upTo, before }
+}
+
+const committed = ({ event, seq }: Entry): Committed => ({ _tag: "Committed", seq, event })
+
+const end = <O, E>(exit: Exit.Exit<Outcome<O>, E>): End<O, E> => {
+  if (Exit.isSuccess(exit)) return { _tag: "Ended", outcome: exit.value }
+  const reason = exit.cause.reasons.find(Cause.isFailReason)
+  if (reason === undefined) throw Cause.squash(exit.cause)
+  return { _tag: "Failed", error: reason.error }
+}
+
+const between = (
+  runId: string,
+  after: number,
+  upTo: number
+): Effect.Effect<ReadonlyArray<Entry>, Lift<ReadError>, CheckpointStore> =>
+  lift(
+    CheckpointStore.use((store) => store.read(runId, { after, limit: upTo - after })).pipe(
+      Effect.flatMap((events) => Effect.forEach(events, (event) => decode(runId, event)))
+    )
+  )
+
+export interface EventsInput {
+  /** The last seq that was seen. Default 0. */
+  readonly after?: number
+  /** Go on with what is committed later, until the Run rests or ends. Default true. */
+  readonly follow?: boolean
+}
+
+/** The committed events of a Run, in any process; a consumer that lost its place goes on after the last seq (RI-127). */
+export const events = (
+  runId: string,
+  { after = 0, follow = true }: EventsInput = {}
+): Stream.Stream<Entry, Lift<ReadError | StoreError | RunNotFound>, CheckpointStore> =>
+  Stream.paginate(after, (position) =>
+    Effect.gen(function* () {
+      const { entry, head } = yield* lift(Outside.look(runId))
+      const upTo = Math.min(entry.seq, position + page)
+      const entries = upTo > position ? yield* between(runId, position, upTo) : []
+      const over = upTo >= entry.seq && !(follow && head.status === "running")
+      if (entries.length === 0 && !over) yield* Effect.sleep(pollEvery)
+      return [entries, over ? Option.none() : Option.some(upTo)] as const
+    })
+  )

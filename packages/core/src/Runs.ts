@@ -1,0 +1,205 @@
+/**
+ * Looks at stored Runs, forks them and removes them.
+ *
+ * @since 0.1.0
+ */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Approval from "./Approval.ts"
+import { CheckpointStore, type Entry, type Filter, type StoreError } from "./CheckpointStore.ts"
+import * as Input from "./Input.ts"
+import { type Draft, headRow, type ReadError, readEvents, stamp } from "./Journal.ts"
+import type { Waiting } from "./Outcome.ts"
+import * as Outcomes from "./Outcomes.ts"
+import * as Outside from "./Outside.ts"
+import {
+  CheckpointNotFound,
+  type Lift,
+  lift,
+  RunExists,
+  type RunIdInvalid,
+  type RunNotFound,
+  RunNotTerminal
+} from "./RunError.ts"
+import * as RunEvent from "./RunEvent.ts"
+import { type Head, isTerminal, type Status } from "./RunHead.ts"
+import * as RunState from "./RunState.ts"
+
+/** What is known of a Run without reading its events. */
+export interface RunInfo extends Omit<Head, "waits" | "paused" | "retry"> {
+  readonly runId: string
+  readonly seq: number
+  /** Who drives it, if anybody does. */
+  readonly owner?: string
+  /** Of a running Run: what it does. */
+  readonly phase?: "planning" | "thinking" | "acting"
+  /** Everything that it waits for, with age: no silent stalls. */
+  readonly waiting: ReadonlyArray<Waiting>
+}
+
+const info = (entry: Entry): Effect.Effect<RunInfo, StoreError> =>
+  Effect.map(Outside.headOf(entry), (head) => {
+    const { paused: _paused, retry: _retry, waits: _waits, ...rest } = head
+    const phase = head.turnOpen ? "thinking" : head.open.length > 0 ? "acting" : "planning"
+    return {
+      ...rest,
+      runId: entry.runId,
+      seq: entry.seq,
+      waiting: Outcomes.waiting(head),
+      ...(entry.live && entry.owner !== undefined ? { owner: entry.owner } : undefined),
+      ...(head.status === "running" ? { phase } : undefined)
+    }
+  })
+
+/** What is known of one Run. */
+export const get = (runId: string): Effect.Effect<RunInfo, Lift<StoreError | RunNotFound>, CheckpointStore> =>
+  lift(Effect.flatMap(Outside.look(runId), ({ entry }) => info(entry)))
+
+export interface ListInput {
+  readonly status?: Status | ReadonlyArray<Status>
+  readonly waiting?: Waiting["kind"]
+  readonly agent?: string
+  readonly session?: string
+  /** The Runs of this parent; `null` for roots only. */
+  readonly parent?: string | null
+  /** At most this many. Default 100. */
+  readonly limit?: number
+  /** The last one of the page before. */
+  readonly after?: { readonly runId: string; readonly updatedAt: number }
+}
+
+/** A page of Runs, the ones that nothing happened to for the longest time first. */
+export const list = (
+  input: ListInput = {}
+): Effect.Effect<ReadonlyArray<RunInfo>, Lift<StoreError>, CheckpointStore> => {
+  const { after, agent, limit = 100, status, ...filter } = input
+  return lift(
+    CheckpointStore.use((store) =>
+      store.list(
+        {
+          ...filter,
+          ...(status === undefined ? undefined : { status: typeof status === "string" ? [status] : status }),
+          ...(agent === undefined ? undefined : { agent: [agent] })
+        },
+        { limit, ...(after === undefined ? undefined : { after }) }
+      )
+    ).pipe(Effect.flatMap((entries) => Effect.forEach(entries, info)))
+  )
+}
+
+/** The positions that a Run can be forked at: the ends of its appends. */
+export const checkpoints = (
+  runId: string
+): Effect.Effect<ReadonlyArray<number>, Lift<ReadError | RunNotFound>, CheckpointStore> =>
+  lift(
+    Effect.gen(function* () {
+      const { entry } = yield* Outside.look(runId)
+      const ends: Array<number> = []
+      const each = ({ seq }: { readonly seq: number }, end: boolean) => {
+        if (end) ends.push(seq)
+      }
+      yield* readEvents(yield* CheckpointStore, runId, { after: 0, seq: entry.seq, each })
+      return ends
+    })
+  )
+
+export interface ForkInput {
+  readonly runId: string
+  /** The id of the new Run. */
+  readonly id: string
+  /** The end of an append. Default: the last one. */
+  readonly at?: number
+}
+
+/**
+ * Makes a Run of its own from the first `at` events of another. Nothing is decided anew: calls that had started are in
+ * doubt in the fork, since its keys differ; decisions made later do not come along (RI-064).
+ */
+export const fork = (
+  input: ForkInput
+): Effect.Effect<
+  string,
+  Lift<ReadError | RunIdInvalid | RunNotFound | RunExists | CheckpointNotFound>,
+  CheckpointStore
+> =>
+  lift(
+    Effect.gen(function* () {
+      const { id, runId } = input
+      yield* Input.runId(id)
+      const store = yield* CheckpointStore
+      const { entry } = yield* Outside.look(runId)
+      const at = input.at ?? entry.seq
+      if (!Number.isInteger(at) || at < 1 || at > entry.seq) return yield* new CheckpointNotFound({ runId, at })
+      const events: Array<RunEvent.RunEvent> = []
+      let whole = false
+      const each = ({ event }: { readonly event: RunEvent.RunEvent }, ends: boolean) => {
+        events.push(event)
+        whole = ends
+      }
+      yield* readEvents(store, runId, { after: 0, seq: at, each })
+      if (!whole) return yield* new CheckpointNotFound({ runId, at })
+      const now = yield* Clock.currentTimeMillis
+      events.push(stamp({ _tag: "RunForked", from: { runId, seq: at } }, now))
+      for (const draft of yield* doubts(RunState.fromEvents(events))) events.push(stamp(draft, now))
+      const { head } = RunState.fromEvents(events)
+      const bodies = events.map(RunEvent.encode)
+      const result = yield* store.append({ runId: id, epoch: 0, expectedSeq: 0, events: bodies, head: headRow(head) })
+      return result._tag === "Committed" ? id : yield* new RunExists({ runId: id })
+    })
+  )
+
+const doubts = ({ calls }: RunState.RunState): Effect.Effect<ReadonlyArray<Draft>> =>
+  Effect.forEach(
+    calls.filter(({ status }) => status === "started" || status === "child"),
+    (call) =>
+      Effect.map(Approval.doubtDigest(call), (digest): Draft => {
+        const { callId, name } = call
+        return { _tag: "CallInDoubt", callId, name, digest }
+      })
+  )
+
+/** Removes a Run that ended; `force` removes one that waits, too. Never one that is accepted or running. */
+export const remove = (
+  runId: string,
+  { force = false }: { readonly force?: boolean } = {}
+): Effect.Effect<void, Lift<StoreError | RunNotFound | RunNotTerminal>, CheckpointStore> =>
+  lift(
+    Effect.gen(function* () {
+      const store = yield* CheckpointStore
+      while (true) {
+        const { entry, head } = yield* Outside.look(runId)
+        const free = isTerminal(head) || (force && head.status === "waiting")
+        if (!free) return yield* new RunNotTerminal({ runId, status: head.status })
+        if (yield* store.remove(runId, entry.seq)) return
+      }
+    })
+  )
+
+const ended: ReadonlyArray<Status> = ["completed", "stopped", "failed", "cancelled"]
+
+/** Removes Runs that ended and that nothing happened to for `olderThan`; says how many (RI-158). */
+export const prune = ({
+  olderThan,
+  status = ended
+}: {
+  readonly olderThan: Duration.Input
+  /** Only these; others than the ends are ignored. */
+  readonly status?: ReadonlyArray<Status>
+}): Effect.Effect<number, Lift<StoreError>, CheckpointStore> =>
+  lift(
+    Effect.gen(function* () {
+      const store = yield* CheckpointStore
+      const updatedBefore =
+        (yield* Clock.currentTimeMillis) - Duration.toMillis(Duration.fromInputUnsafe(olderThan)) + 1
+      const filter: Filter = { status: status.filter((one) => ended.includes(one)), updatedBefore }
+      let removed = 0
+      while (true) {
+        const page = yield* store.list(filter, { limit: 100 })
+        let gone = 0
+        for (const { runId, seq } of page) if (yield* store.remove(runId, seq)) gone++
+        removed += gone
+        if (gone === 0) return removed
+      }
+    })
+  )

@@ -1,0 +1,230 @@
+/**
+ * Runs one tool call: start event, interceptors, time limit, handler, retries, result event.
+ *
+ * Invariants
+ *   L1  ToolCallStarted of a call with effects is committed before its handler starts.
+ *   L2  A finished call with effects is in the journal's hands before anything can interrupt it.
+ *   L3  An unsafe call is never run twice by us.
+ *   L4  Whatever a handler does, its call has a result and the Run goes on; only `Fatal` ends it.
+ *
+ * @since 0.1.0
+ */
+import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Schedule from "effect/Schedule"
+import type * as Tool from "effect/ai/Tool"
+import type { AgentTool } from "./AgentTool.ts"
+import { type Attempt, leaseMillis } from "./Attempt.ts"
+import type { Call } from "./Calls.ts"
+import { within } from "./Interruption.ts"
+import type { Draft, JournalError } from "./Journal.ts"
+import type { ToolOutput } from "./Interceptor.ts"
+import { Fatal, ToolFatal } from "./RunError.ts"
+import type { Ending, Reservations } from "./RunEvent.ts"
+import { isEnding, type RunState } from "./RunState.ts"
+import { ToolContext } from "./ToolContext.ts"
+import * as ToolResult from "./ToolResult.ts"
+
+/** A call that may run. */
+export interface Ready {
+  readonly call: Call
+  readonly tool: AgentTool
+  /** Decoded. */
+  readonly arguments: unknown
+  readonly reservations?: Reservations
+  /** Others run beside it, so a finished effect is committed at once, by itself. */
+  readonly parallel: boolean
+}
+
+/** The waits before the second and third try of a call that says it may succeed later. */
+const retries = Schedule.exponential("1 second", 2).pipe(Schedule.upTo({ times: 2 }))
+
+/** Runs one call. False if it may not start, or not yet: ask `Step.next`. */
+export const run = (attempt: Attempt, ready: Ready): Effect.Effect<boolean, JournalError> =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.gen(function* () {
+      if (!(yield* restore(start(attempt, ready)))) return false
+      const startedAt = attempt.now()
+      const result = yield* Effect.result(restore(attempt.stoppable.run("tool", execute(attempt, ready))))
+      if (Result.isFailure(result) && result.failure._tag === "OwnershipLost") return yield* result.failure
+      const output = Result.isSuccess(result) ? result.success : stopped(ready.tool)
+      return yield* finish(attempt, ready, { output, startedAt })
+    })
+  )
+
+/** The call may still start: nothing came in between that forbids it. */
+const still =
+  ({ callId, status }: Call) =>
+  (state: RunState): boolean =>
+    !isEnding(state) &&
+    state.head.paused === undefined &&
+    state.calls.some((call) => call.callId === callId && call.status === status)
+
+const start = (attempt: Attempt, { call, reservations, tool }: Ready): Effect.Effect<boolean, JournalError> => {
+  const { journal, runId } = attempt
+  if (tool.effect === "readonly") {
+    return Effect.suspend(() =>
+      journal.owes
+        ? Effect.map(journal.commit, () => still(call)(journal.state))
+        : Effect.succeed(still(call)(journal.state))
+    )
+  }
+  const started: Draft = {
+    _tag: "ToolCallStarted",
+    callId: call.callId,
+    name: call.name,
+    effect: tool.effect,
+    key: `${runId}/${call.callId}`,
+    ...(call.edited === true ? { arguments: ToolResult.toJson(call.arguments) } : undefined),
+    ...(reservations === undefined ? undefined : { reservations })
+  }
+  const commit = journal.put(started, { commit: true, still: still(call) })
+  return tool.effect === "unsafe" ? Effect.andThen(enoughLease(attempt), commit) : commit
+}
+
+/** An owner that may be taken over in the middle of an effect renews first. */
+const enoughLease = ({ lease, now }: Attempt): Effect.Effect<void, JournalError> =>
+  Effect.suspend(() => (lease.until() - now() < leaseMillis / 3 ? lease.renew : Effect.void))
+
+/** What came of the handler, beyond its output. */
+interface Executed extends ToolOutput {
+  readonly tries: number
+}
+
+const execute = (attempt: Attempt, ready: Ready): Effect.Effect<Executed> =>
+  Effect.suspend(() => {
+    let tries = 0
+    const one = Effect.suspend(() =>
+      intercepted(attempt, ready, (stage) => stage !== "trace", once(attempt, ready, ++tries))
+    )
+    const repeatable = ready.tool.effect !== "unsafe"
+    const retried = repeatable
+      ? one.pipe(
+          Effect.flatMap((output) => (output.kind === "retry" ? Effect.fail(output) : Effect.succeed(output))),
+          Effect.retry(retries),
+          Effect.catch(Effect.succeed)
+        )
+      : one
+    return Effect.map(
+      intercepted(attempt, ready, (stage) => stage === "trace", retried),
+      (output) => ({ ...output, tries })
+    )
+  })
+
+const intercepted = (
+  { plugins, runId }: Attempt,
+  { arguments: decoded, call: { callId, name }, tool: { effect } }: Ready,
+  applies: (stage: string) => boolean,
+  output: Effect.Effect<ToolOutput>
+): Effect.Effect<ToolOutput> =>
+  plugins.interceptors.length === 0
+    ? output
+    : plugins.interceptors.reduceRight(
+        (next, { stage, tool: wrap }) =>
+          wrap === undefined || !applies(stage)
+            ? next
+            : wrap({ runId, callId, name, effect, arguments: decoded }, next),
+        output
+      )
+
+/** One execution of the handler; total. */
+const once = (attempt: Attempt, ready: Ready, count: number): Effect.Effect<ToolOutput> => {
+  const { tool } = ready
+  const timeout = Effect.succeed(timedOut(tool))
+  const handled = Effect.flatMap(handler(attempt, ready, count), (value) => ToolResult.success(tool, value))
+  return Effect.catchCause(within(handled, tool.timeout, timeout), (cause) =>
+    Cause.hasInterruptsOnly(cause) ? Effect.failCause(cause as Cause.Cause<never>) : failed(tool, cause)
+  )
+}
+
+const handler = (
+  { context, journal, publish, runId }: Attempt,
+  { arguments: decoded, call: { callId }, tool: { tool } }: Ready,
+  count: number
+): Effect.Effect<unknown, unknown> => {
+  const { head, principal } = journal.state
+  const { session } = head
+  const handler: Tool.Handler<string> = context.mapUnsafe.get(tool.id)
+  const own: ToolContext = {
+    runId,
+    callId,
+    idempotencyKey: `${runId}/${callId}`,
+    turn: head.turn,
+    try: count,
+    ...(principal === undefined ? undefined : { principal }),
+    ...(session === undefined ? undefined : { session })
+  }
+  const preliminary = (value: unknown) => Effect.sync(() => publish({ _tag: "ToolProgress", callId, value }))
+  return Effect.updateContext(
+    Effect.suspend(() => handler.handler(decoded, { toolCallId: callId, preliminary })),
+    (input: Context.Context<never>) => Context.add(Context.merge(handler.context, input), ToolContext, own)
+  )
+}
+
+const timedOut = ({ effect, name, retryTimeout, timeout }: AgentTool): ToolOutput => {
+  const limit = `${name} did not finish within ${Duration.format(timeout)}`
+  const message = effect === "unsafe" ? `${limit}; outcome: unknown, it may have happened` : limit
+  const kind = effect === "unsafe" ? "unknown" : retryTimeout ? "retry" : undefined
+  return { ...ToolResult.errorOutput(message, "Timeout"), ...(kind === undefined ? undefined : { kind }) }
+}
+
+const stopped = ({ effect, name }: AgentTool): ToolOutput =>
+  effect === "readonly"
+    ? { ...ToolResult.errorOutput(`${name} was interrupted`, "Interrupted"), kind: "interrupted" }
+    : { ...ToolResult.errorOutput(`${name} was interrupted; outcome: unknown`, "Interrupted"), kind: "unknown" }
+
+const failed = (tool: AgentTool, cause: Cause.Cause<unknown>): Effect.Effect<ToolOutput> => {
+  const reason = cause.reasons.find(Cause.isFailReason)
+  if (reason === undefined) {
+    const defect = Cause.squash(cause)
+    return Effect.succeed(ToolResult.errorOutput(ToolResult.messageOf(defect), ToolResult.tagOf(defect)))
+  }
+  const { error } = reason
+  switch (ToolResult.kindOf(error)) {
+    case "failure":
+      return ToolResult.failure(tool, error)
+    case "retry":
+      return Effect.succeed({
+        ...ToolResult.errorOutput(ToolResult.messageOf(error), ToolResult.tagOf(error)),
+        kind: "retry"
+      })
+    case "fatal":
+      return Effect.succeed(fatal(tool, error))
+  }
+}
+
+/** The tool's own Fatal, as the Run's. */
+const fatal = (tool: AgentTool, error: unknown): ToolOutput => {
+  const own = error instanceof Fatal && error.reason instanceof ToolFatal ? error.reason : undefined
+  const message = own?.detail ?? ToolResult.messageOf(error)
+  const data = own?.data === undefined ? undefined : { data: own.data }
+  const reason = { _tag: "ToolFatal", tool: tool.name, detail: ToolResult.describe(message), ...data }
+  return { ...ToolResult.errorOutput(message, "Fatal"), kind: "fatal", fatal: reason }
+}
+
+const finish = (
+  { journal }: Attempt,
+  { call, parallel, tool }: Ready,
+  { output, startedAt }: { readonly output: ToolOutput & { readonly tries?: number }; readonly startedAt: number }
+): Effect.Effect<boolean, JournalError> =>
+  journal.put(
+    {
+      _tag: "ToolCallCompleted",
+      callId: call.callId,
+      name: call.name,
+      ...ToolResult.bound(output),
+      ending: endingOf(output),
+      ...(tool.effect === "readonly" ? { startedAt } : undefined),
+      ...(output.tries === undefined || output.tries === 1 ? undefined : { tries: output.tries }),
+      ...(output.error === undefined ? undefined : { error: output.error }),
+      ...(output.modelOutput === undefined ? undefined : { modelOutput: output.modelOutput }),
+      ...(output.fatal === undefined ? undefined : { fatal: output.fatal })
+    },
+    { commit: parallel && tool.effect !== "readonly" }
+  )
+
+const endingOf = ({ kind }: ToolOutput): Ending =>
+  kind === "unknown" ? "unknown" : kind === "interrupted" ? "cancelled" : "executed"

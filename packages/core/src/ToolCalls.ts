@@ -1,0 +1,118 @@
+/**
+ * Takes the calls of a reply: judges all of them in call order, then runs the ones that may run.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type { AgentTool } from "./AgentTool.ts"
+import * as Approval from "./Approval.ts"
+import { type Attempt, limitsOf, toolOf } from "./Attempt.ts"
+import type { Call } from "./Calls.ts"
+import * as InvalidCall from "./InvalidCall.ts"
+import type { Halted } from "./Interruption.ts"
+import type { Draft, JournalError } from "./Journal.ts"
+import * as Judge from "./Judge.ts"
+import * as ToolCall from "./ToolCall.ts"
+
+type Planned =
+  | { readonly _tag: "Run"; readonly ready: ToolCall.Ready }
+  /** What happens instead of running it. */
+  | { readonly _tag: "Note"; readonly drafts: ReadonlyArray<Draft> }
+
+/** Judges and runs. Comes back early if anything else came first; `Step.next` then knows what is left. */
+export const perform = Effect.fnUntraced(function* (
+  attempt: Attempt,
+  calls: ReadonlyArray<Call>
+): Effect.fn.Return<void, JournalError | Halted> {
+  const { journal } = attempt
+  const ready: Array<ToolCall.Ready> = []
+  for (const call of calls) {
+    const planned = yield* plan(attempt, call)
+    if (planned._tag === "Run") {
+      ready.push(planned.ready)
+      continue
+    }
+    for (const draft of planned.drafts) if (!(yield* journal.put(draft))) return
+    if (journal.state.stopReason !== undefined) return
+  }
+  for (const group of grouped(ready, attempt.agent.concurrency)) {
+    const parallel = group.length > 1
+    const run = (one: ToolCall.Ready) => ToolCall.run(attempt, { ...one, parallel })
+    if (parallel) yield* Effect.forEach(group, run, { concurrency: attempt.agent.concurrency, discard: true })
+    else for (const one of group) if (!(yield* run(one))) return
+  }
+})
+
+/** Serial calls are groups of one; a sequential tool's call never shares a group. */
+const grouped = (
+  ready: ReadonlyArray<ToolCall.Ready>,
+  concurrency: number
+): ReadonlyArray<ReadonlyArray<ToolCall.Ready>> => {
+  if (concurrency === 1) return ready.map((one) => [one])
+  const groups: Array<Array<ToolCall.Ready>> = []
+  let open = false
+  for (const one of ready) {
+    const last = groups.at(-1)
+    if (last !== undefined && open && !one.tool.sequential) last.push(one)
+    else groups.push([one])
+    open = !one.tool.sequential
+  }
+  return groups
+}
+
+const plan = Effect.fnUntraced(function* (
+  attempt: Attempt,
+  call: Call
+): Effect.fn.Return<Planned, JournalError | Halted> {
+  if (call.settled !== undefined && call.status === "settled") return note(completed(call, call.settled))
+  const invalid = InvalidCall.beyond(call, limitsOf(attempt)) ?? InvalidCall.tooLarge(call)
+  if (invalid !== undefined) return note(completed(call, invalid))
+  const tool = toolOf(attempt, call.name)
+  if (tool === undefined) return note(completed(call, InvalidCall.unknown(call, attempt)))
+  const decoded = yield* Effect.result(tool.decode(InvalidCall.parsed(call.arguments)))
+  if (Result.isFailure(decoded)) return note(completed(call, InvalidCall.mismatch(call, tool, decoded.failure)))
+  return call.status === "approved"
+    ? { _tag: "Run", ready: { call, tool, arguments: decoded.success, parallel: false } }
+    : yield* judged(attempt, call, { tool, arguments: decoded.success })
+})
+
+const judged = Effect.fnUntraced(function* (
+  attempt: Attempt,
+  call: Call,
+  { arguments: decoded, tool }: { readonly tool: AgentTool; readonly arguments: unknown }
+): Effect.fn.Return<Planned, JournalError | Halted> {
+  const { allowed, journal } = attempt
+  const run = (reservations = allowed.get(call.callId)): Planned => ({
+    _tag: "Run",
+    ready: { call, tool, arguments: decoded, parallel: false, ...(reservations && { reservations }) }
+  })
+  if (allowed.has(call.callId)) return run()
+  const verdict = yield* Judge.call(attempt, { call, tool, arguments: decoded })
+  const spoken = journal.state.inbox.some((item) => item.from === "user")
+  if (verdict._tag === "Hold") {
+    const asks = verdict.drafts.some((draft) => draft._tag === "ApprovalRequested")
+    return asks && spoken ? note(completed(call, InvalidCall.superseded)) : { _tag: "Note", drafts: verdict.drafts }
+  }
+  for (const draft of verdict.drafts) yield* journal.put(draft)
+  if (tool.external) {
+    if (spoken) return note(completed(call, InvalidCall.superseded))
+    const { callId, name } = call
+    return note({ _tag: "ExternalRequested", callId, name, digest: yield* Approval.digestOf(call) })
+  }
+  allowed.set(call.callId, verdict.reservations)
+  return run(verdict.reservations)
+})
+
+const note = (draft: Draft): Planned => ({ _tag: "Note", drafts: [draft] })
+
+/** The event of a call that gets a result without being run. */
+export const completed = ({ callId, name }: Call, settled: InvalidCall.Settled): Draft => ({
+  _tag: "ToolCallCompleted",
+  callId,
+  name,
+  isFailure: settled.isFailure,
+  result: settled.result,
+  ending: settled.ending,
+  ...(settled.error === undefined ? undefined : { error: settled.error })
+})

@@ -1,0 +1,124 @@
+/**
+ * Turns whatever a handler gives back into JSON that the journal can keep and the model can read.
+ *
+ * Invariants
+ *   T1  It never fails and never throws: what cannot be encoded becomes "executed, output unavailable" (RI-047).
+ *   T2  All text is well-formed (RI-041).
+ *   T3  At most 1 MB is kept and 16 KB shown; head and tail stay and a marker says how much was cut.
+ *   T4  An error says what helps the model in at most 2 KB, without a stack; a defect's also without paths (RI-012).
+ *
+ * @since 0.1.0
+ */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
+import type { Json } from "effect/Schema"
+import * as AiError from "effect/ai/AiError"
+import type { AgentTool } from "./AgentTool.ts"
+import type { ToolOutput } from "./Interceptor.ts"
+import { Fatal, Retryable } from "./RunError.ts"
+import * as Text from "./Text.ts"
+
+/** In UTF-16 units of the JSON text. */
+export const maxKept = 1_000_000
+export const maxShown = 16_000
+export const maxError = 2_000
+
+/** What goes into the event. */
+export interface Bounded {
+  readonly isFailure: boolean
+  readonly result: Json
+  readonly shown?: string
+}
+
+/** A success as output; the handler ran, whatever its result is. */
+export const success = (tool: AgentTool, value: unknown): Effect.Effect<ToolOutput> =>
+  Effect.suspend(() => tool.encodeSuccess(value)).pipe(
+    Effect.flatMap((encoded) => Effect.sync(() => ({ ...output(encoded), ...modelOutput(tool, value) }))),
+    Effect.catchCause((cause) => Effect.succeed(output(`executed, output unavailable: ${reasonOf(cause)}`)))
+  )
+
+const output = (result: unknown): ToolOutput => ({ isFailure: false, result: toJson(result) })
+
+const modelOutput = ({ tool }: AgentTool, value: unknown): Pick<ToolOutput, "modelOutput"> => {
+  const parts = tool.toModelOutput?.(value)
+  return parts === undefined ? {} : { modelOutput: parts.map(toJson) }
+}
+
+/** A typed failure of the tool, as its failure schema encodes it; else by its message. */
+export const failure = (tool: AgentTool, error: unknown): Effect.Effect<ToolOutput> =>
+  Effect.suspend(() => tool.encodeFailure(error)).pipe(
+    Effect.map((encoded): ToolOutput => ({ isFailure: true, result: bounded(toJson(encoded)), error: tagOf(error) })),
+    Effect.catchCause(() => Effect.succeed(errorOutput(messageOf(error), tagOf(error))))
+  )
+
+/** An error result with a message of ours. */
+export const errorOutput = (message: string, error: string): ToolOutput => ({
+  isFailure: true,
+  result: { error: describe(message) },
+  error: Text.head(error, 100)
+})
+
+const bounded = (result: Json): Json =>
+  JSON.stringify(result).length <= maxError ? result : { error: Text.head(JSON.stringify(result), maxError - 100) }
+
+/** A message for the model: bounded, without stack and paths. */
+export const describe = (message: string): string => Text.safeMessage(message, maxError - 100)
+
+/** The name of an error, for spans and guards. */
+export const tagOf = (error: unknown): string => {
+  try {
+    if (Predicate.hasProperty(error, "_tag") && typeof error._tag === "string") {
+      return error._tag === "AiError" && AiError.isAiError(error) ? error.reason._tag : error._tag
+    }
+    return error instanceof Error ? error.name : "Error"
+  } catch {
+    return "Error"
+  }
+}
+
+/** A message of anything that can be thrown; total. */
+export const messageOf = (error: unknown): string => {
+  try {
+    if (typeof error === "string") return error
+    if (Predicate.hasProperty(error, "message") && typeof error.message === "string" && error.message !== "") {
+      return error.message
+    }
+    return `${tagOf(error)} ${JSON.stringify(error) ?? String(error)}`
+  } catch {
+    return "the tool failed without a readable message"
+  }
+}
+
+/** What a handler's failure means for the call: try again, end the Run, or tell the model. */
+export const kindOf = (error: unknown): "retry" | "fatal" | "failure" => {
+  if (error instanceof Retryable || (AiError.isAiError(error) && error.isRetryable)) return "retry"
+  return error instanceof Fatal ? "fatal" : "failure"
+}
+
+/** Keeps at most `maxKept`, and what the model is shown where that is too long for it. */
+export const bound = ({ isFailure, result }: ToolOutput): Bounded => {
+  const text = typeof result === "string" ? result : JSON.stringify(result)
+  if (text.length <= maxShown) return { isFailure, result }
+  const kept = text.length <= maxKept ? result : Text.middleOut(text, maxKept)
+  return { isFailure, result: kept, shown: Text.middleOut(text, maxShown) }
+}
+
+/** JSON with well-formed text and nothing that JSON has no word for; throws the path of what has none. */
+export const toJson = (value: unknown): Json => {
+  const text = JSON.stringify(value, (key, part: unknown) => {
+    if (typeof part === "bigint") throw new Unencodable(key)
+    if (typeof part === "string") return Text.wellFormed(part)
+    return part instanceof Uint8Array ? `<${part.length} bytes>` : part
+  })
+  return text === undefined ? null : JSON.parse(text)
+}
+
+class Unencodable extends Error {
+  constructor(path: string) {
+    super(path === "" ? "a bigint" : `${path} is a bigint`)
+  }
+}
+
+const reasonOf = (cause: Cause.Cause<unknown>): string =>
+  Text.safeMessage(messageOf(Cause.squash(cause)).replaceAll("\n", " "), 200)

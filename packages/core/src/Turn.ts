@@ -1,0 +1,125 @@
+/**
+ * Makes one logical model call: window, prompt, tries, reply, events.
+ *
+ * Invariants
+ *   M1  TurnStarted is committed before the model is asked, so a lost turn is counted and a superseded owner never pays.
+ *   M2  No tool runs during a Turn, whatever stands in the prompt.
+ *   M3  Every Turn ends with TurnCompleted or TurnFailed, unless its process dies or is interrupted.
+ *   M4  Failed and aborted tries are paid for: their usage is in the event, estimated if it must be.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type * as AiError from "effect/ai/AiError"
+import * as Prompt from "effect/ai/Prompt"
+import type { Attempt } from "./Attempt.ts"
+import { Halted } from "./Interruption.ts"
+import type { Reply } from "./Interceptor.ts"
+import type { JournalError } from "./Journal.ts"
+import * as Messages from "./Messages.ts"
+import { ModelSettings } from "./ModelInfo.ts"
+import * as ModelTries from "./ModelTries.ts"
+import type { StopReason } from "./Outcome.ts"
+import * as Replies from "./Replies.ts"
+import type { Failure, Reservations, Try } from "./RunEvent.ts"
+import * as Usage from "./Usage.ts"
+
+export interface Plan {
+  /** The limit that asked for a final turn without tools. */
+  readonly final?: StopReason
+  readonly reservations?: Reservations
+  readonly maxOutputTokens?: number
+}
+
+/** Calls the model once, tries included, and stages what came of it. */
+export const perform = Effect.fnUntraced(function* (
+  attempt: Attempt,
+  plan: Plan
+): Effect.fn.Return<void, JournalError> {
+  const { agent, journal, modelInfo, stoppable } = attempt
+  const turn = journal.state.head.turn + 1
+  const settings = settingsOf(attempt, plan)
+  const { model, provider, server } = modelInfo
+  const started = {
+    _tag: "TurnStarted",
+    turn,
+    stream: agent.stream,
+    ...defined({ provider, model, server, reservations: plan.reservations, final: plan.final }),
+    ...(Object.keys(settings).length === 0 ? undefined : { settings })
+  } as const
+  if (!(yield* journal.put(started, { commit: true }))) return
+  const tries: Array<Try> = []
+  const call = { attempt, prompt: promptOf(attempt), turn, withTools: plan.final === undefined, tries }
+  const reply = Effect.provideService(ModelTries.make(call), ModelSettings, settings)
+  const result = yield* Effect.result(stoppable.run("model", reply))
+  if (Result.isSuccess(result)) {
+    yield* complete(attempt, { turn, reply: result.success, tries })
+  } else {
+    const error = result.failure
+    if (error._tag === "OwnershipLost") return yield* error
+    yield* fail(attempt, { turn, error, tries })
+  }
+})
+
+/** The instructions, what was summarised, the window, and what the model must hear about its last reply. */
+const promptOf = ({ agent, journal }: Attempt): Prompt.Prompt => {
+  const { feedback, history, summary } = journal.state
+  return Prompt.fromMessages([
+    Prompt.makeMessage("system", { content: agent.instructions }),
+    ...(summary === undefined ? [] : [Messages.user(summary)]),
+    ...agent.window(history),
+    ...(feedback === undefined ? [] : [Messages.user(feedback)])
+  ])
+}
+
+const complete = (
+  attempt: Attempt,
+  { reply, tries, turn }: { readonly turn: number; readonly reply: Reply; readonly tries: ReadonlyArray<Try> }
+): Effect.Effect<boolean, JournalError> =>
+  attempt.journal.put({
+    _tag: "TurnCompleted",
+    turn,
+    ...Replies.read(reply),
+    ...spent(attempt, tries),
+    ...(tries.length > 1 ? { tries } : undefined)
+  })
+
+const fail = (
+  attempt: Attempt,
+  {
+    error,
+    tries,
+    turn
+  }: { readonly turn: number; readonly error: AiError.AiError | Halted; readonly tries: ReadonlyArray<Try> }
+): Effect.Effect<boolean, JournalError> =>
+  attempt.journal.put({
+    _tag: "TurnFailed",
+    turn,
+    failure: error instanceof Halted ? halted(attempt) : Replies.stored(error, attempt.modelRetry.table, attempt.now()),
+    tries,
+    ...spent(attempt, tries)
+  })
+
+const halted = ({ journal }: Attempt): Failure => ({
+  tag: journal.state.head.cancelled === undefined ? "Deadline" : "Cancelled",
+  message: "stopped while the model was answering",
+  retryable: true
+})
+
+const spent = ({ modelInfo, prices }: Attempt, tries: ReadonlyArray<Try>) => {
+  const usage = tries.reduce((sum, one) => Usage.add(sum, one.usage ?? Usage.zero), Usage.zero)
+  const cost = Usage.total(usage) === 0 ? 0 : prices.cost(modelInfo, usage)
+  return { usage, ...(cost === undefined ? undefined : { costNanoUsd: Math.round(cost) }) }
+}
+
+/** Settings that are set, the output bounded by what a guard allows. */
+const settingsOf = ({ modelSettings }: Attempt, { maxOutputTokens }: Plan) => {
+  const most = Math.min(modelSettings.maxOutputTokens ?? Infinity, maxOutputTokens ?? Infinity)
+  return defined({ ...modelSettings, maxOutputTokens: most === Infinity ? undefined : most })
+}
+
+type Defined<A> = { readonly [K in keyof A]?: Exclude<A[K], undefined> }
+
+const defined = <A extends object>(fields: A): Defined<A> =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Defined<A>

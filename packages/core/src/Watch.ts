@@ -1,0 +1,92 @@
+/**
+ * Looks after a driven Run from beside its loop: commits what is old, renews the lease, notices outside events, and
+ * stops what runs when the Run is cancelled or its time is over.
+ *
+ * @since 0.1.0
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { type Attempt, leaseMillis, limitsOf } from "./Attempt.ts"
+import { Halted } from "./Interruption.ts"
+import type { JournalError } from "./Journal.ts"
+
+/** An event waits at most this long for its append (SPEC 6). */
+const flushMillis = 250
+/** How often the head is looked at while a model or a tool runs (SPEC 6). */
+const pollMillis = 500
+
+/** Runs until it is interrupted. It never fails: what it finds reaches the loop as a halt. */
+export const make = (attempt: Attempt): Effect.Effect<never> =>
+  Effect.suspend(() => {
+    let polled = attempt.now()
+    const tick = Effect.gen(function* () {
+      const due = attempt.now() + untilNext(attempt)
+      yield* Effect.sleep(Duration.millis(due - attempt.now()))
+      const now = attempt.now()
+      if (now - due > leaseMillis / 2) yield* blocked(attempt, now - due)
+      yield* guarded(attempt, flush(attempt, now))
+      if (attempt.lease.until() - now <= (leaseMillis * 2) / 3) yield* guarded(attempt, attempt.lease.renew)
+      if (now - polled >= pollMillis && attempt.stoppable.active) {
+        polled = now
+        yield* guarded(attempt, poll(attempt))
+      }
+      yield* stop(attempt, now)
+    })
+    return Effect.forever(tick)
+  })
+
+/** Until the next thing to do: an old event, the next look, the deadline; at most `flushMillis`. */
+const untilNext = (attempt: Attempt): number => {
+  const now = attempt.now()
+  const { oldest } = attempt.journal
+  const flush = oldest === undefined ? flushMillis : oldest + flushMillis - now
+  return Math.max(1, Math.min(flush, flushMillis, remaining(attempt, now)))
+}
+
+/** Active time that is left. */
+const remaining = (attempt: Attempt, now: number): number => {
+  const { activeAt = now, activeMs } = attempt.journal.state
+  return Duration.toMillis(limitsOf(attempt).activeTime) - activeMs - Math.max(0, now - activeAt)
+}
+
+const flush = ({ journal }: Attempt, now: number): Effect.Effect<unknown, JournalError> =>
+  journal.oldest !== undefined && now - journal.oldest >= flushMillis ? journal.commit : Effect.void
+
+const poll = ({ journal, runId, store }: Attempt): Effect.Effect<unknown, JournalError> =>
+  Effect.flatMap(store.head(runId), (head) =>
+    head !== undefined && head.seq > journal.committedSeq ? journal.refresh : Effect.void
+  )
+
+/** A store that is away is asked again at the next tick; a lost lease stops everything. */
+const guarded = (attempt: Attempt, effect: Effect.Effect<unknown, JournalError>): Effect.Effect<void> =>
+  Effect.matchEffect(effect, {
+    onSuccess: () => Effect.void,
+    onFailure: (error) =>
+      error._tag === "OwnershipLost" ? attempt.stoppable.halt(error) : Effect.logDebug(error.message)
+  })
+
+const stop = (attempt: Attempt, now: number): Effect.Effect<void> => {
+  const { journal, stoppable } = attempt
+  if (!stoppable.active) return Effect.void
+  if (journal.state.head.cancelled !== undefined) return stoppable.halt(new Halted())
+  if (remaining(attempt, now) > 0) return Effect.void
+  const { phase } = stoppable
+  const over = journal.put({
+    _tag: "VerdictGiven",
+    guard: "limits",
+    on: phase,
+    verdict: "Stop",
+    stop: { _tag: "Deadline", phase }
+  })
+  return Effect.andThen(guarded(attempt, over), stoppable.halt(new Halted()))
+}
+
+/** A handler that does not yield keeps the lease from being renewed; say which one it was. */
+const blocked = ({ journal, runId }: Attempt, millis: number): Effect.Effect<void> => {
+  const running = journal.state.calls.filter((call) => call.status === "started" || call.status === "requested")
+  const names = running.map((call) => call.name).join(", ") || "no tool"
+  return Effect.logWarning(
+    `Run ${runId}: the event loop was blocked for ${Math.round(millis)} ms while ${names} ran. ` +
+      `After ${leaseMillis} ms the lease is lost; move blocking work off the event loop.`
+  )
+}

@@ -1,0 +1,27 @@
+/**
+ * Chooses which part of the history the model is shown. It never cuts inside a turn, so every call keeps its result.
+ *
+ * @since 0.1.0
+ */
+import type * as Prompt from "effect/ai/Prompt"
+import type { History } from "./History.ts"
+
+/** The messages to show, in order; the instructions come before them. It must keep calls and results together. */
+export type Window = (history: History) => ReadonlyArray<Prompt.Message>
+
+/** The whole history. */
+export const all: Window = (history) => history.slice()
+
+/**
+ * The task and the last `count` messages or a few less: the cut is moved forward to where a turn begins.
+ * A request stays the same size however long the Run is.
+ */
+export const lastMessages =
+  (count: number): Window =>
+  (history) => {
+    let start = Math.max(1, history.length - count)
+    while (start < history.length && history.at(start)?.role === "tool") start++
+    const first = history.at(0)
+    if (first === undefined || start === 1) return history.slice()
+    return [first, ...history.slice(start)]
+  }
