@@ -6,7 +6,7 @@
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Scope from "effect/Scope"
+import type * as Scope from "effect/Scope"
 import * as LanguageModel from "effect/ai/LanguageModel"
 import type { Agent } from "./Agent.ts"
 import { type Attempt, type Lease, leaseMillis } from "./Attempt.ts"
@@ -195,7 +195,7 @@ const open = Effect.fnUntraced(function* (
     ...(head.started && known.join() !== plugins.names.join() ? { plugins: plugins.names } : undefined),
     ...(without.length === 0 ? undefined : { without })
   })
-  for (const { expiresAt, id, path } of [...journal.state.head.waits]) {
+  for (const { expiresAt, id, path } of journal.state.head.waits) {
     const over = expiresAt !== undefined && expiresAt <= now() && path === undefined
     if (over) yield* journal.put({ _tag: "WaitExpired", callId: id })
   }

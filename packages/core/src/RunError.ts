@@ -150,10 +150,7 @@ export class RunNotFound extends Schema.TaggedError<RunNotFound>()("RunNotFound"
   }
 }
 /** The Run has ended. */
-export class RunTerminal extends Schema.TaggedError<RunTerminal>()("RunTerminal", {
-  ...RunId,
-  status: Schema.String
-}) {
+export class RunTerminal extends Schema.TaggedError<RunTerminal>()("RunTerminal", { ...RunId, status: Schema.String }) {
   override get message() {
     return `Run ${this.runId} is ${this.status}.`
   }
@@ -195,10 +192,7 @@ export class ApprovalExpired extends Schema.TaggedError<ApprovalExpired>()("Appr
   }
 }
 /** This person may not answer. */
-export class MayNotAnswer extends Schema.TaggedError<MayNotAnswer>()("MayNotAnswer", {
-  ...Call,
-  by: Schema.String
-}) {
+export class MayNotAnswer extends Schema.TaggedError<MayNotAnswer>()("MayNotAnswer", { ...Call, by: Schema.String }) {
   override get message() {
     return `Run ${this.runId}: ${this.by} may not answer ${this.callId}.`
   }
@@ -213,10 +207,7 @@ export class AnswerInvalid extends Schema.TaggedError<AnswerInvalid>()("AnswerIn
   }
 }
 /** The Run killed its process again and again in one place. */
-export class Poisoned extends Schema.TaggedError<Poisoned>()("Poisoned", {
-  ...RunId,
-  recoveries: Schema.Number
-}) {
+export class Poisoned extends Schema.TaggedError<Poisoned>()("Poisoned", { ...RunId, recoveries: Schema.Number }) {
   override get message() {
     return `Run ${this.runId} died ${this.recoveries} times in one place. Find out why before you reopen it.`
   }

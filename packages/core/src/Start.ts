@@ -6,7 +6,7 @@
 import * as Effect from "effect/Effect"
 import type * as LanguageModel from "effect/ai/LanguageModel"
 import type { Agent, Output, Services } from "./Agent.ts"
-import { CheckpointStore } from "./CheckpointStore.ts"
+import type { CheckpointStore } from "./CheckpointStore.ts"
 import { canonical } from "./Digest.ts"
 import { drive, type DriveError, type Hooks, silent } from "./Drive.ts"
 import * as Input from "./Input.ts"

@@ -77,10 +77,7 @@ const message = (message: Prompt.Message) => {
     return { role: encoded.role, content: encoded.role === "assistant" ? [{ type: "text", text: content }] : content }
   }
   if (encoded.role !== "tool") return { role: encoded.role, content: content.map(withoutEmptyOptions) }
-  return {
-    role: "tool",
-    content: content.map(({ id, isFailure, name, result }) => ({ id, name, isFailure, result }))
-  }
+  return { role: "tool", content: content.map(({ id, isFailure, name, result }) => ({ id, name, isFailure, result })) }
 }
 
 const withoutEmptyOptions = ({ options, ...part }: { readonly options?: object }) =>
