@@ -16,7 +16,7 @@ import * as Limits from "./Limits.ts"
 import type { ModelInfo, ModelSettings, Prices } from "./ModelInfo.ts"
 import type { ModelRetry } from "./ModelRetry.ts"
 import type { Collected } from "./Plugin.ts"
-import type { Reservations } from "./RunEvent.ts"
+import type { Draft, Reservations } from "./RunEvent.ts"
 import type { Delta } from "./RunUpdate.ts"
 
 /** How long a lease lasts (SPEC 6); it is renewed at a third. */
@@ -41,8 +41,8 @@ export interface Attempt {
   readonly lease: Lease
   /** Tells whoever streams this Run what is not committed yet. */
   readonly publish: (delta: Delta) => void
-  /** Calls that the guards have allowed in this Attempt, with what they reserved: nobody is asked twice (RI-108). */
-  readonly allowed: Map<string, Reservations | undefined>
+  /** What the guards said of each call in this Attempt. */
+  readonly judged: Map<string, Judged>
 }
 
 export interface Lease {
@@ -58,3 +58,15 @@ export const toolOf = (attempt: Attempt, name: string): AgentTool | undefined =>
 /** The limits that hold now: a reopened Run may have others than its agent. */
 export const limitsOf = ({ agent, journal }: Attempt): Limits.Limits =>
   Limits.override(agent.limits, journal.state.limits)
+
+/** What the Verdicts mean for the journal. */
+export type Judged =
+  /** It may go on, with what was reserved for it; `drafts` are notes and nudges. */
+  | {
+      readonly _tag: "Go"
+      readonly drafts: ReadonlyArray<Draft>
+      readonly reservations?: Reservations
+      readonly maxOutputTokens?: number
+    }
+  /** It may not, or not yet; `drafts` say so. */
+  | { readonly _tag: "Hold"; readonly drafts: ReadonlyArray<Draft> }

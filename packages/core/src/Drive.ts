@@ -14,7 +14,8 @@ import { CheckpointStore, type StoreError } from "./CheckpointStore.ts"
 import { canonical } from "./Digest.ts"
 import * as Feed from "./Feed.ts"
 import { Stoppable } from "./Interruption.ts"
-import { type Draft, Journal, type JournalError } from "./Journal.ts"
+import { Journal, type JournalError } from "./Journal.ts"
+import type { Draft } from "./RunEvent.ts"
 import * as Loop from "./Loop.ts"
 import { ModelInfo, ModelSettings, Prices } from "./ModelInfo.ts"
 import { ModelRetry } from "./ModelRetry.ts"
@@ -145,7 +146,7 @@ const prepare = Effect.fnUntraced(function* (
     stoppable: new Stoppable(),
     lease: lease(store, { runId, epoch, now }),
     publish,
-    allowed: new Map()
+    judged: new Map()
   }
 })
 

@@ -23,7 +23,10 @@ const encodeParts = Schema.encodeUnknownEffect(Schema.toCodecJson(Schema.Array(P
 export const content = (what: string, message: Message): Effect.Effect<Content, EncodeFailed> =>
   Effect.suspend(() => (typeof message === "string" ? Effect.succeed(message) : encodeParts(message))).pipe(
     Effect.flatMap((encoded) =>
-      Effect.try({ try: () => ToolResult.toJson(encoded) as Content, catch: (error) => new Error(ToolResult.messageOf(error)) })
+      Effect.try({
+        try: () => ToolResult.toJson(encoded) as Content,
+        catch: (error) => new Error(ToolResult.messageOf(error))
+      })
     ),
     Effect.mapError((error) => new EncodeFailed({ what, detail: ToolResult.describe(ToolResult.messageOf(error)) }))
   )

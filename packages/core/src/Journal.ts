@@ -28,9 +28,6 @@ import { within } from "./Interruption.ts"
 export type ReadError = StoreUnavailable | CheckpointCorrupt | CheckpointTooNew
 export type JournalError = ReadError | OwnershipLost
 
-/** An event before it is stamped with the time. */
-export type Draft = RunEvent.RunEvent extends infer Event ? (Event extends unknown ? Omit<Event, "at"> : never) : never
-
 export interface Options {
   readonly store: CheckpointStore["Service"]
   readonly runId: string
@@ -115,7 +112,7 @@ export class Journal {
    * Stages an event, and commits all that is staged if `commit` is set. False if the event did not make it: `still`
    * said no, or it is an intent and something came first. Then ask `Step.next` again.
    */
-  put(draft: Draft, options: PutOptions = {}): Effect.Effect<boolean, JournalError> {
+  put(draft: RunEvent.Draft, options: PutOptions = {}): Effect.Effect<boolean, JournalError> {
     return Effect.suspend(() =>
       this.busy || options.commit === true
         ? this.lock.withPermits(1)(Effect.suspend(() => this.stageAndCommit(draft, options)))
@@ -135,14 +132,14 @@ export class Journal {
     )
   )
 
-  private stageAndCommit(draft: Draft, { commit, still }: PutOptions): Effect.Effect<boolean, JournalError> {
+  private stageAndCommit(draft: RunEvent.Draft, { commit, still }: PutOptions): Effect.Effect<boolean, JournalError> {
     if (!this.stage(draft, still)) return Effect.succeed(false)
     return commit === true ? this.append : Effect.succeed(true)
   }
 
-  private stage(draft: Draft, still?: (state: RunState.RunState) => boolean): boolean {
+  private stage(draft: RunEvent.Draft, still?: (state: RunState.RunState) => boolean): boolean {
     if (still !== undefined && !still(this.state)) return false
-    this.restage(stamp(draft, this.options.now()))
+    this.restage(RunEvent.stamp(draft, this.options.now()))
     return true
   }
 
@@ -244,12 +241,6 @@ export class Journal {
 const isFinishedEffect = (event: RunEvent.RunEvent): boolean =>
   event._tag === "ToolCallCompleted" &&
   (event.ending === "reconciled" || (event.ending === "executed" && event.startedAt === undefined))
-
-/** An event with its time. */
-export const stamp = (draft: Draft, at: number): RunEvent.RunEvent => {
-  const { _tag, ...fields } = draft
-  return { _tag, at, ...fields } as RunEvent.RunEvent
-}
 
 const fold = ({ memory, state }: Folded, event: RunEvent.RunEvent, guards: ReadonlyArray<Guard>): Folded => ({
   state: RunState.evolve(state, event),

@@ -6,24 +6,13 @@
 import * as Effect from "effect/Effect"
 import type { AgentTool } from "./AgentTool.ts"
 import * as Approval from "./Approval.ts"
-import type { Attempt } from "./Attempt.ts"
+import type { Attempt, Judged } from "./Attempt.ts"
 import type { Call } from "./Calls.ts"
 import * as Guard from "./Guard.ts"
 import type { Halted } from "./Interruption.ts"
-import type { Draft, JournalError } from "./Journal.ts"
-import type { Reservations } from "./RunEvent.ts"
+import type { JournalError } from "./Journal.ts"
+import type { Draft } from "./RunEvent.ts"
 import { stepId } from "./RunHead.ts"
-
-export type Judged =
-  /** It may go on, with what was reserved for it; `drafts` are notes and nudges. */
-  | {
-      readonly _tag: "Go"
-      readonly drafts: ReadonlyArray<Draft>
-      readonly reservations?: Reservations
-      readonly maxOutputTokens?: number
-    }
-  /** It may not, or not yet; `drafts` say so. */
-  | { readonly _tag: "Hold"; readonly drafts: ReadonlyArray<Draft> }
 
 /** One guard's verdict. What is finished is committed first if the guard takes time (SPEC 6). */
 const asked = (
@@ -76,8 +65,19 @@ export const step = Effect.fnUntraced(function* (
   return verdict._tag === "Nudge" ? { ...go(judgements, on), drafts: [given] } : { _tag: "Hold", drafts: [given] }
 })
 
-/** Before a tool call that is not decided yet. */
+/** Before a tool call that is not decided yet; nobody is asked twice in one Attempt (RI-108). */
 export const call = Effect.fnUntraced(function* (
+  attempt: Attempt,
+  { arguments: decoded, call, tool }: { readonly call: Call; readonly tool: AgentTool; readonly arguments: unknown }
+): Effect.fn.Return<Judged, JournalError | Halted> {
+  const known = attempt.judged.get(call.callId)
+  if (known !== undefined) return known
+  const judged = yield* judgeCall(attempt, { arguments: decoded, call, tool })
+  attempt.judged.set(call.callId, judged)
+  return judged
+})
+
+const judgeCall = Effect.fnUntraced(function* (
   attempt: Attempt,
   { arguments: decoded, call, tool }: { readonly call: Call; readonly tool: AgentTool; readonly arguments: unknown }
 ): Effect.fn.Return<Judged, JournalError | Halted> {

@@ -7,6 +7,7 @@
 import * as Effect from "effect/Effect"
 import type { Attempt } from "./Attempt.ts"
 import { limitsOf } from "./Attempt.ts"
+import * as Deadline from "./Deadline.ts"
 import * as Finish from "./Finish.ts"
 import type { Halted } from "./Interruption.ts"
 import type { JournalError } from "./Journal.ts"
@@ -21,6 +22,7 @@ import * as Turn from "./Turn.ts"
 export const run = Effect.fnUntraced(function* (attempt: Attempt): Effect.fn.Return<void, JournalError> {
   const { journal } = attempt
   while (journal.state.outcome === undefined) {
+    yield* Deadline.check(attempt, "loop")
     const step = Step.next(journal.state, limitsOf(attempt))
     switch (step._tag) {
       case "CallModel":

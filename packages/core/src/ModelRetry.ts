@@ -115,7 +115,8 @@ export const failureOf = (error: AiError.AiError, table: Table, now: number): Fa
   return {
     class: kind,
     tag: tags[signal.reason === "Timeout" ? "timeout" : kind],
-    message: Text.safeMessage(error.message, 500),
+    // A query may hold a key.
+    message: Text.safeMessage(error.message.replace(/\?[^\s)]+/g, "?…"), 500),
     retryable: kind === "retry",
     ...(signal.status === undefined ? undefined : { status: signal.status }),
     ...(retryAfterMs === undefined ? undefined : { retryAfterMs })

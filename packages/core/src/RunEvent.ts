@@ -295,6 +295,15 @@ export type RunEvent = typeof RunEvent.Type
 /** The event of one kind. */
 export type Of<Tag extends RunEvent["_tag"]> = Extract<RunEvent, { readonly _tag: Tag }>
 
+/** An event before it is stamped with the time. */
+export type Draft = RunEvent extends infer Event ? (Event extends unknown ? Omit<Event, "at"> : never) : never
+
+/** An event with its time. */
+export const stamp = (draft: Draft, at: number): RunEvent => {
+  const { _tag, ...fields } = draft
+  return { _tag, at, ...fields } as RunEvent
+}
+
 /** The kinds that announce what happens next; a conflict drops them. */
 export const intents: ReadonlySet<RunEvent["_tag"]> = new Set([
   "TurnStarted",

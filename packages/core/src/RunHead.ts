@@ -308,12 +308,14 @@ const supersedes = (wait: Wait): boolean =>
   wait.path === undefined && wait.kind !== "in-doubt" && !wait.id.startsWith("s")
 
 const suspended = (head: Head, event: EventOf<"RunSuspended">): Head => {
-  const resting = to(head, "waiting", event.at)
-  if (event.retry !== undefined) {
-    return { ...resting, retry: { ...event.retry, since: event.at }, wakeAt: event.retry.wakeAt }
+  const retry = event.retry === undefined ? head.retry : { ...event.retry, since: event.at }
+  const times = head.waits.flatMap((wait) => (wait.expiresAt === undefined ? [] : [wait.expiresAt]))
+  const wakeAt = Math.min(...times, retry?.wakeAt ?? Number.POSITIVE_INFINITY)
+  return {
+    ...to(head, "waiting", event.at),
+    ...(retry === undefined ? undefined : { retry }),
+    ...(wakeAt === Number.POSITIVE_INFINITY ? undefined : { wakeAt })
   }
-  const expiries = head.waits.flatMap((wait) => (wait.expiresAt === undefined ? [] : [wait.expiresAt]))
-  return expiries.length === 0 ? resting : { ...resting, wakeAt: Math.min(...expiries) }
 }
 
 const forked = (head: Head, at: number): Head => {

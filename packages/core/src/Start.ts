@@ -10,7 +10,7 @@ import type { CheckpointStore } from "./CheckpointStore.ts"
 import { canonical } from "./Digest.ts"
 import { drive, type DriveError, type Hooks, silent } from "./Drive.ts"
 import * as Input from "./Input.ts"
-import type { Draft, ReadError } from "./Journal.ts"
+import type { ReadError } from "./Journal.ts"
 import type { Outcome } from "./Outcome.ts"
 import * as Outcomes from "./Outcomes.ts"
 import * as Outside from "./Outside.ts"
@@ -25,7 +25,7 @@ import {
   StoreUnavailable,
   type ToolkitInvalid
 } from "./RunError.ts"
-import type { Content, Principal } from "./RunEvent.ts"
+import type { Content, Draft, Principal } from "./RunEvent.ts"
 import { type Head, isTerminal } from "./RunHead.ts"
 import type { RunState } from "./RunState.ts"
 import * as Stored from "./Stored.ts"

@@ -81,7 +81,8 @@ const calling = ({ calls, stepAsk }: RunState): Maybe => {
 }
 
 const resting = ({ failure, head, rests }: RunState): Maybe => {
-  if (failure === undefined) return head.retry === undefined ? undefined : wait
+  if (head.retry !== undefined) return wait // it is not due
+  if (failure === undefined) return undefined
   if (!failure.retryable || rests >= maxRests) return finish({ _tag: "Exhausted", failure })
   return { _tag: "Wait", retry: failure }
 }

@@ -11,7 +11,8 @@ import { type Attempt, limitsOf, toolOf } from "./Attempt.ts"
 import type { Call } from "./Calls.ts"
 import * as InvalidCall from "./InvalidCall.ts"
 import type { Halted } from "./Interruption.ts"
-import type { Draft, JournalError } from "./Journal.ts"
+import type { JournalError } from "./Journal.ts"
+import type { Draft } from "./RunEvent.ts"
 import * as Judge from "./Judge.ts"
 import * as ToolCall from "./ToolCall.ts"
 
@@ -82,12 +83,7 @@ const judged = Effect.fnUntraced(function* (
   call: Call,
   { arguments: decoded, tool }: { readonly tool: AgentTool; readonly arguments: unknown }
 ): Effect.fn.Return<Planned, JournalError | Halted> {
-  const { allowed, journal } = attempt
-  const run = (reservations = allowed.get(call.callId)): Planned => ({
-    _tag: "Run",
-    ready: { call, tool, arguments: decoded, parallel: false, ...(reservations && { reservations }) }
-  })
-  if (allowed.has(call.callId)) return run()
+  const { journal } = attempt
   const verdict = yield* Judge.call(attempt, { call, tool, arguments: decoded })
   const spoken = journal.state.inbox.some((item) => item.from === "user")
   if (verdict._tag === "Hold") {
@@ -100,8 +96,11 @@ const judged = Effect.fnUntraced(function* (
     const { callId, name } = call
     return note({ _tag: "ExternalRequested", callId, name, digest: yield* Approval.digestOf(call) })
   }
-  allowed.set(call.callId, verdict.reservations)
-  return run(verdict.reservations)
+  const { reservations } = verdict
+  return {
+    _tag: "Run",
+    ready: { call, tool, arguments: decoded, parallel: false, ...(reservations && { reservations }) }
+  }
 })
 
 const note = (draft: Draft): Planned => ({ _tag: "Note", drafts: [draft] })

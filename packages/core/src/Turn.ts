@@ -52,7 +52,8 @@ export const perform = Effect.fnUntraced(function* (
   const tries: Array<Try> = []
   const call = { attempt, prompt: promptOf(attempt), turn, withTools: plan.final === undefined, tries }
   const reply = Effect.provideService(ModelTries.make(call), ModelSettings, settings)
-  const result = yield* Effect.result(stoppable.run("model", reply))
+  const paid = Effect.ignore(Effect.suspend(() => fail(attempt, { turn, error: "interrupted", tries })))
+  const result = yield* Effect.result(Effect.onInterrupt(stoppable.run("model", reply), () => paid))
   if (Result.isSuccess(result)) {
     yield* complete(attempt, { turn, reply: result.success, tries })
   } else {
@@ -91,18 +92,25 @@ const fail = (
     error,
     tries,
     turn
-  }: { readonly turn: number; readonly error: AiError.AiError | Halted; readonly tries: ReadonlyArray<Try> }
+  }: {
+    readonly turn: number
+    readonly error: AiError.AiError | Halted | "interrupted"
+    readonly tries: ReadonlyArray<Try>
+  }
 ): Effect.Effect<boolean, JournalError> =>
   attempt.journal.put({
     _tag: "TurnFailed",
     turn,
-    failure: error instanceof Halted ? halted(attempt) : Replies.stored(error, attempt.modelRetry.table, attempt.now()),
+    failure:
+      error === "interrupted" || error instanceof Halted
+        ? stopped(attempt, error)
+        : Replies.stored(error, attempt.modelRetry.table, attempt.now()),
     tries,
     ...spent(attempt, tries)
   })
 
-const halted = ({ journal }: Attempt): Failure => ({
-  tag: journal.state.head.cancelled === undefined ? "Deadline" : "Cancelled",
+const stopped = ({ journal }: Attempt, error: Halted | "interrupted"): Failure => ({
+  tag: error === "interrupted" ? "Interrupted" : journal.state.head.cancelled === undefined ? "Deadline" : "Cancelled",
   message: "stopped while the model was answering",
   retryable: true
 })

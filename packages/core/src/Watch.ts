@@ -6,7 +6,8 @@
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { type Attempt, leaseMillis, limitsOf } from "./Attempt.ts"
+import { type Attempt, leaseMillis } from "./Attempt.ts"
+import * as Deadline from "./Deadline.ts"
 import { Halted } from "./Interruption.ts"
 import type { JournalError } from "./Journal.ts"
 
@@ -30,7 +31,7 @@ export const make = (attempt: Attempt): Effect.Effect<never> =>
         polled = now
         yield* guarded(attempt, poll(attempt))
       }
-      yield* stop(attempt, now)
+      yield* guarded(attempt, stop(attempt))
     })
     return Effect.forever(tick)
   })
@@ -40,13 +41,7 @@ const untilNext = (attempt: Attempt): number => {
   const now = attempt.now()
   const { oldest } = attempt.journal
   const flush = oldest === undefined ? flushMillis : oldest + flushMillis - now
-  return Math.max(1, Math.min(flush, flushMillis, remaining(attempt, now)))
-}
-
-/** Active time that is left. */
-const remaining = (attempt: Attempt, now: number): number => {
-  const { activeAt = now, activeMs } = attempt.journal.state
-  return Duration.toMillis(limitsOf(attempt).activeTime) - activeMs - Math.max(0, now - activeAt)
+  return Math.max(1, Math.min(flush, flushMillis, Deadline.remaining(attempt)))
 }
 
 const flush = ({ journal }: Attempt, now: number): Effect.Effect<unknown, JournalError> =>
@@ -65,20 +60,13 @@ const guarded = (attempt: Attempt, effect: Effect.Effect<unknown, JournalError>)
       error._tag === "OwnershipLost" ? attempt.stoppable.halt(error) : Effect.logDebug(error.message)
   })
 
-const stop = (attempt: Attempt, now: number): Effect.Effect<void> => {
+/** Stops what runs when nothing may go on. */
+const stop = (attempt: Attempt): Effect.Effect<void, JournalError> => {
   const { journal, stoppable } = attempt
   if (!stoppable.active) return Effect.void
-  if (journal.state.head.cancelled !== undefined) return stoppable.halt(new Halted())
-  if (remaining(attempt, now) > 0) return Effect.void
-  const { phase } = stoppable
-  const over = journal.put({
-    _tag: "VerdictGiven",
-    guard: "limits",
-    on: phase,
-    verdict: "Stop",
-    stop: { _tag: "Deadline", phase }
-  })
-  return Effect.andThen(guarded(attempt, over), stoppable.halt(new Halted()))
+  const halt = stoppable.halt(new Halted())
+  if (journal.state.head.cancelled !== undefined) return halt
+  return Effect.flatMap(Deadline.check(attempt, stoppable.phase), (over) => (over ? halt : Effect.void))
 }
 
 /** A handler that does not yield keeps the lease from being renewed; say which one it was. */
