@@ -19,9 +19,7 @@ export class ModelUnavailable extends Schema.TaggedError<ModelUnavailable>()("Mo
   ...RunId,
   detail: Schema.String
 }) {
-  override get message() {
-    return `Run ${this.runId}: the model is unavailable (${this.detail}). Nothing is lost; resume later.`
-  }
+  override readonly message = `Run ${this.runId}: the model is unavailable (${this.detail}). Nothing is lost; resume later.`
 }
 
 /** The model did not answer in time, after all retries. */
@@ -29,34 +27,26 @@ export class ModelTimeout extends Schema.TaggedError<ModelTimeout>()("ModelTimeo
   ...RunId,
   detail: Schema.String
 }) {
-  override get message() {
-    return `Run ${this.runId}: the model did not answer in time (${this.detail}). Nothing is lost; resume later.`
-  }
+  override readonly message = `Run ${this.runId}: the model did not answer in time (${this.detail}). Nothing is lost; resume later.`
 }
 
 /** The checkpoint store did not take or give what it should. Nothing was half written. */
 export class StoreUnavailable extends Schema.TaggedError<StoreUnavailable>()("StoreUnavailable", {
   detail: Schema.String
 }) {
-  override get message() {
-    return `The checkpoint store is unavailable: ${this.detail}`
-  }
+  override readonly message = `The checkpoint store is unavailable: ${this.detail}`
 }
 
 /** Another Attempt drives this Run. */
 export class RunBusy extends Schema.TaggedError<RunBusy>()("RunBusy", { ...RunId, owner: Schema.String }) {
-  override get message() {
-    return `Run ${this.runId} is being driven by ${this.owner}. Wait for it, or use Run.events to watch.`
-  }
+  override readonly message = `Run ${this.runId} is being driven by ${this.owner}. Wait for it, or use Run.events to watch.`
 }
 
 /** A tool's handler says that the same call may succeed later. Retried where the tool's effect class allows it. */
 export class ToolUnavailable extends Schema.TaggedError<ToolUnavailable>()("ToolUnavailable", {
   detail: Schema.String
 }) {
-  override get message() {
-    return this.detail
-  }
+  override readonly message = this.detail
 }
 
 // ---- reasons to stop
@@ -67,18 +57,14 @@ export class ModelRejected extends Schema.TaggedError<ModelRejected>()("ModelRej
   detail: Schema.String,
   status: Schema.optionalKey(Schema.Number)
 }) {
-  override get message() {
-    return `Run ${this.runId}: the provider rejected the request${this.status === undefined ? "" : ` (${this.status})`}: ${this.detail}`
-  }
+  override readonly message = `Run ${this.runId}: the provider rejected the request${this.status === undefined ? "" : ` (${this.status})`}: ${this.detail}`
 }
 /** The model refused to answer. */
 export class ModelRefusal extends Schema.TaggedError<ModelRefusal>()("ModelRefusal", {
   ...RunId,
   detail: Schema.String
 }) {
-  override get message() {
-    return `Run ${this.runId}: the model refused: ${this.detail}`
-  }
+  override readonly message = `Run ${this.runId}: the model refused: ${this.detail}`
 }
 /** The final output never matched the agent's schema. */
 export class OutputInvalid extends Schema.TaggedError<OutputInvalid>()("OutputInvalid", {
@@ -86,15 +72,11 @@ export class OutputInvalid extends Schema.TaggedError<OutputInvalid>()("OutputIn
   attempts: Schema.Number,
   issues: Schema.String
 }) {
-  override get message() {
-    return `Run ${this.runId}: ${this.attempts} replies did not match the output schema: ${this.issues}`
-  }
+  override readonly message = `Run ${this.runId}: ${this.attempts} replies did not match the output schema: ${this.issues}`
 }
 /** The model answered nothing, or only reasoning, three times in a row. */
 export class EmptyResponse extends Schema.TaggedError<EmptyResponse>()("EmptyResponse", RunId) {
-  override get message() {
-    return `Run ${this.runId}: the model answered nothing three times in a row.`
-  }
+  override readonly message = `Run ${this.runId}: the model answered nothing three times in a row.`
 }
 /** Stored bytes cannot be read. They are never changed or deleted. */
 export class CheckpointCorrupt extends Schema.TaggedError<CheckpointCorrupt>()("CheckpointCorrupt", {
@@ -102,9 +84,7 @@ export class CheckpointCorrupt extends Schema.TaggedError<CheckpointCorrupt>()("
   seq: Schema.Number,
   path: Schema.String
 }) {
-  override get message() {
-    return `Run ${this.runId}: event ${this.seq} is damaged at ${this.path}. It was left as it is.`
-  }
+  override readonly message = `Run ${this.runId}: event ${this.seq} is damaged at ${this.path}. It was left as it is.`
 }
 /** Stored by a newer version of Waystone. */
 export class CheckpointTooNew extends Schema.TaggedError<CheckpointTooNew>()("CheckpointTooNew", {
@@ -112,123 +92,89 @@ export class CheckpointTooNew extends Schema.TaggedError<CheckpointTooNew>()("Ch
   seq: Schema.Number,
   version: Schema.Number
 }) {
-  override get message() {
-    return `Run ${this.runId}: event ${this.seq} has format version ${this.version}. Upgrade @waystone/core.`
-  }
+  override readonly message = `Run ${this.runId}: event ${this.seq} has format version ${this.version}. Upgrade @waystone/core.`
 }
 /** A fork was asked for at a position that is not the end of an append. */
 export class CheckpointNotFound extends Schema.TaggedError<CheckpointNotFound>()("CheckpointNotFound", {
   ...RunId,
   at: Schema.Number
 }) {
-  override get message() {
-    return `Run ${this.runId} has no checkpoint at ${this.at}: it must be the end of an append (see Run.checkpoints).`
-  }
+  override readonly message = `Run ${this.runId} has no checkpoint at ${this.at}: it must be the end of an append (see Run.checkpoints).`
 }
 /** Another Attempt took the Run over; this one ended without effect. */
 export class OwnershipLost extends Schema.TaggedError<OwnershipLost>()("OwnershipLost", RunId) {
-  override get message() {
-    return `Run ${this.runId} was taken over by another owner. This attempt ended; the Run goes on there.`
-  }
+  override readonly message = `Run ${this.runId} was taken over by another owner. This attempt ended; the Run goes on there.`
 }
 /** The id is in use for another agent or task. */
 export class RunExists extends Schema.TaggedError<RunExists>()("RunExists", RunId) {
-  override get message() {
-    return `Run ${this.runId} exists with another agent or task. Choose another run id.`
-  }
+  override readonly message = `Run ${this.runId} exists with another agent or task. Choose another run id.`
 }
 /** The id is not one: 1 to 128 of `A-Z a-z 0-9 . _ : -`. */
 export class RunIdInvalid extends Schema.TaggedError<RunIdInvalid>()("RunIdInvalid", RunId) {
-  override get message() {
-    return `"${this.runId.slice(0, 140)}" is no run id: 1 to 128 of A-Z a-z 0-9 . _ : -`
-  }
+  override readonly message = `"${this.runId.slice(0, 140)}" is no run id: 1 to 128 of A-Z a-z 0-9 . _ : -`
 }
 /** There is no Run of that id. */
 export class RunNotFound extends Schema.TaggedError<RunNotFound>()("RunNotFound", RunId) {
-  override get message() {
-    return `There is no Run ${this.runId}.`
-  }
+  override readonly message = `There is no Run ${this.runId}.`
 }
 /** The Run has ended. */
 export class RunTerminal extends Schema.TaggedError<RunTerminal>()("RunTerminal", { ...RunId, status: Schema.String }) {
-  override get message() {
-    return `Run ${this.runId} is ${this.status}.`
-  }
+  override readonly message = `Run ${this.runId} is ${this.status}.`
 }
 /** The Run has not ended. */
 export class RunNotTerminal extends Schema.TaggedError<RunNotTerminal>()("RunNotTerminal", {
   ...RunId,
   status: Schema.String
 }) {
-  override get message() {
-    return `Run ${this.runId} is ${this.status}: cancel it first${this.status === "waiting" ? ", or use force" : ""}.`
-  }
+  override readonly message = `Run ${this.runId} is ${this.status}: cancel it first${this.status === "waiting" ? ", or use force" : ""}.`
 }
 /** That call waits for no such answer. */
 export class NotPending extends Schema.TaggedError<NotPending>()("NotPending", Call) {
-  override get message() {
-    return `Run ${this.runId}: ${this.callId} waits for no such answer.`
-  }
+  override readonly message = `Run ${this.runId}: ${this.callId} waits for no such answer.`
 }
 /** That call was decided before; `decision` is what counts. */
 export class AlreadyDecided extends Schema.TaggedError<AlreadyDecided>()("AlreadyDecided", {
   ...Call,
   decision: Schema.Json
 }) {
-  override get message() {
-    return `Run ${this.runId}: ${this.callId} was decided before.`
-  }
+  override readonly message = `Run ${this.runId}: ${this.callId} was decided before.`
 }
 /** The answer names other arguments than the ones that wait. */
 export class DigestMismatch extends Schema.TaggedError<DigestMismatch>()("DigestMismatch", Call) {
-  override get message() {
-    return `Run ${this.runId}: the digest is not that of ${this.callId}. Look at the call again before answering.`
-  }
+  override readonly message = `Run ${this.runId}: the digest is not that of ${this.callId}. Look at the call again before answering.`
 }
 /** The time to answer is over. */
 export class ApprovalExpired extends Schema.TaggedError<ApprovalExpired>()("ApprovalExpired", Call) {
-  override get message() {
-    return `Run ${this.runId}: the time to answer ${this.callId} is over.`
-  }
+  override readonly message = `Run ${this.runId}: the time to answer ${this.callId} is over.`
 }
 /** This person may not answer. */
 export class MayNotAnswer extends Schema.TaggedError<MayNotAnswer>()("MayNotAnswer", { ...Call, by: Schema.String }) {
-  override get message() {
-    return `Run ${this.runId}: ${this.by} may not answer ${this.callId}.`
-  }
+  override readonly message = `Run ${this.runId}: ${this.by} may not answer ${this.callId}.`
 }
 /** The value or the edited arguments do not fit the tool's schema. */
 export class AnswerInvalid extends Schema.TaggedError<AnswerInvalid>()("AnswerInvalid", {
   ...Call,
   issues: Schema.String
 }) {
-  override get message() {
-    return `Run ${this.runId}: the answer to ${this.callId} does not fit: ${this.issues}`
-  }
+  override readonly message = `Run ${this.runId}: the answer to ${this.callId} does not fit: ${this.issues}`
 }
 /** The Run killed its process again and again in one place. */
 export class Poisoned extends Schema.TaggedError<Poisoned>()("Poisoned", { ...RunId, recoveries: Schema.Number }) {
-  override get message() {
-    return `Run ${this.runId} died ${this.recoveries} times in one place. Find out why before you reopen it.`
-  }
+  override readonly message = `Run ${this.runId} died ${this.recoveries} times in one place. Find out why before you reopen it.`
 }
 /** A guard or interceptor that this Run was started with is not there. */
 export class PluginMissing extends Schema.TaggedError<PluginMissing>()("PluginMissing", {
   ...RunId,
   missing: Schema.Array(Schema.String)
 }) {
-  override get message() {
-    return `Run ${this.runId} was started with ${this.missing.join(", ")}. Provide the Layer, or resume with { without: [...] }.`
-  }
+  override readonly message = `Run ${this.runId} was started with ${this.missing.join(", ")}. Provide the Layer, or resume with { without: [...] }.`
 }
 /** The agent's tools cannot be used together, or its configuration has a field out of range. */
 export class ToolkitInvalid extends Schema.TaggedError<ToolkitInvalid>()("ToolkitInvalid", {
   agent: Schema.String,
   detail: Schema.String
 }) {
-  override get message() {
-    return `Agent ${this.agent}: ${this.detail}`
-  }
+  override readonly message = `Agent ${this.agent}: ${this.detail}`
 }
 /** A tool's handler ended the Run; `data` is the tool's own error. */
 export class ToolFatal extends Schema.TaggedError<ToolFatal>()("ToolFatal", {
@@ -236,18 +182,14 @@ export class ToolFatal extends Schema.TaggedError<ToolFatal>()("ToolFatal", {
   detail: Schema.String,
   data: Schema.optionalKey(Schema.Json)
 }) {
-  override get message() {
-    return this.tool === "" ? this.detail : `Tool ${this.tool} ended the Run: ${this.detail}`
-  }
+  override readonly message = this.tool === "" ? this.detail : `Tool ${this.tool} ended the Run: ${this.detail}`
 }
 /** The application's own input cannot be stored as JSON. */
 export class EncodeFailed extends Schema.TaggedError<EncodeFailed>()("EncodeFailed", {
   what: Schema.String,
   detail: Schema.String
 }) {
-  override get message() {
-    return `${this.what} cannot be stored: ${this.detail}`
-  }
+  override readonly message = `${this.what} cannot be stored: ${this.detail}`
 }
 
 export const RetryableReason = Schema.Union([
@@ -292,16 +234,12 @@ export class Retryable extends Schema.TaggedError<Retryable>()("Retryable", {
   reason: RetryableReason,
   wakeAt: Schema.optionalKey(Schema.Number)
 }) {
-  override get message(): string {
-    return this.reason.message
-  }
+  override readonly message = this.reason.message
 }
 
 /** Coming back will not help. */
 export class Fatal extends Schema.TaggedError<Fatal>()("Fatal", { reason: FatalReason }) {
-  override get message(): string {
-    return this.reason.message
-  }
+  override readonly message = this.reason.message
 }
 
 /** A `Retryable` that can only have these reasons. */
