@@ -8,6 +8,7 @@ import type * as Messages from "./Messages.ts"
 import type { EffectClass, Ending, ReplyPart, RunEvent, ToolRecord, Wait } from "./RunEvent.ts"
 import { callId, callsOf } from "./RunHead.ts"
 import * as ToolName from "./ToolName.ts"
+import { defined } from "./Defined.ts"
 
 export type CallStatus =
   | "requested" // the model asked for it
@@ -130,8 +131,7 @@ export const completed = (call: Call, event: EventOf<"ToolCallCompleted">): Call
   status: "completed",
   isFailure: event.isFailure,
   result: event.result,
-  ...(event.shown === undefined ? undefined : { shown: event.shown }),
-  ...(event.modelOutput === undefined ? undefined : { modelOutput: event.modelOutput })
+  ...defined({ shown: event.shown, modelOutput: event.modelOutput })
 })
 
 /** What the model is told about the calls, in call order. */
@@ -141,5 +141,5 @@ export const results = (calls: ReadonlyArray<Call>): ReadonlyArray<Messages.Resu
     wireName,
     isFailure,
     result: shown ?? result,
-    ...(modelOutput === undefined ? undefined : { modelOutput })
+    ...defined({ modelOutput })
   }))

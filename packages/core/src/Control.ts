@@ -18,6 +18,7 @@ import { type EncodeFailed, type Lift, lift, type RunNotFound, RunTerminal } fro
 import { isTerminal } from "./RunHead.ts"
 import * as Stored from "./Stored.ts"
 import { completed } from "./ToolCalls.ts"
+import { defined } from "./Defined.ts"
 
 /** Who acts; recorded. Default "user". */
 export interface By {
@@ -50,7 +51,7 @@ export const send = (
       yield* Outside.append(runId, ({ head }) => {
         if (head.messages.includes(id)) return nothing
         if (isTerminal(head)) return Effect.fail(new RunTerminal({ runId, status: head.status }))
-        return one({ _tag: "MessageReceived", id, content, ...(by === undefined ? undefined : { by }) })
+        return one({ _tag: "MessageReceived", id, content, ...defined({ by }) })
       })
     })
   )
@@ -76,7 +77,7 @@ export const cancel = ({
   reason,
   runId
 }: By & { readonly reason?: string }): Effect.Effect<void, Lift<ReadError | RunNotFound>, CheckpointStore> => {
-  const why = { by, ...(reason === undefined ? undefined : { reason }) }
+  const why = { by, ...defined({ reason }) }
   const requested: Draft = { _tag: "CancelRequested", ...why }
   const finished: Draft = { _tag: "RunFinished", outcome: { _tag: "Cancelled", ...why } }
   return lift(

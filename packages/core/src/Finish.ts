@@ -23,6 +23,7 @@ import {
 import type { Failure } from "./RunEvent.ts"
 import type { Ending } from "./Step.ts"
 import { completed } from "./ToolCalls.ts"
+import { defined } from "./Defined.ts"
 
 /** Stages the results and commits the outcome; if an outside event comes first, `Step.next` is asked again. */
 export const perform = Effect.fnUntraced(function* (
@@ -65,7 +66,7 @@ const failed = (reason: FatalReason): StoredOutcome => ({ _tag: "Failed", error:
 
 const fatalReason = (runId: string, { message, status, tag }: Failure): FatalReason => {
   if (tag === "ModelRefusal") return new ModelRefusal({ runId, detail: message })
-  return new ModelRejected({ runId, detail: message, ...(status === undefined ? undefined : { status }) })
+  return new ModelRejected({ runId, detail: message, ...defined({ status }) })
 }
 
 /** The reason to come back that a resting Run has. */

@@ -20,6 +20,7 @@ import type { StopReason } from "./Outcome.ts"
 import type { RunEvent, ToolRecord } from "./RunEvent.ts"
 import type { RunState } from "./RunState.ts"
 import type { Step } from "./Step.ts"
+import { defined } from "./Defined.ts"
 
 /** Outermost first. `limits` is for plugins' own fuses. */
 export type Stage = "limits" | "permissions" | "budget" | "loop"
@@ -51,7 +52,7 @@ export const nudge = (message: string): Verdict => ({ _tag: "Nudge", message })
 export const stop = (message: string, reason?: StopReason): Verdict => ({
   _tag: "Stop",
   message,
-  ...(reason === undefined ? undefined : { stop: reason })
+  ...defined({ stop: reason })
 })
 
 /** What is proposed: the next model call, or one tool call with its decoded arguments and what is known of its tool. */

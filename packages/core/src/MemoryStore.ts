@@ -18,6 +18,7 @@ import {
   type Page,
   type StoredEvent
 } from "./CheckpointStore.ts"
+import { defined } from "./Defined.ts"
 
 interface Run {
   readonly events: Array<StoredEvent>
@@ -85,12 +86,7 @@ const claim = (
   run.epoch += 1
   run.owner = owner
   run.until = now + ttlMillis
-  return {
-    _tag: "Claimed",
-    epoch: run.epoch,
-    seq: run.events.length,
-    ...(previous === undefined ? undefined : { previous })
-  }
+  return { _tag: "Claimed", epoch: run.epoch, seq: run.events.length, ...defined({ previous }) }
 }
 
 const entry = (runId: string, run: Run | undefined, now: number): Entry | undefined =>
@@ -100,7 +96,7 @@ const entry = (runId: string, run: Run | undefined, now: number): Entry | undefi
     seq: run.events.length,
     epoch: run.epoch,
     live: run.owner !== undefined && run.until > now,
-    ...(run.owner === undefined ? undefined : { owner: run.owner })
+    ...defined({ owner: run.owner })
   }
 
 const list = (

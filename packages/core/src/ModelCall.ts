@@ -16,6 +16,7 @@ import type { WireToolkit } from "./AgentTool.ts"
 import { beside, within } from "./Interruption.ts"
 import type { Reply } from "./Interceptor.ts"
 import type { Delta } from "./RunUpdate.ts"
+import { defined } from "./Defined.ts"
 
 /** UTF-16 units of one reply; what is longer counts as cut off. */
 const maxReply = 1_000_000
@@ -48,10 +49,7 @@ const signal = (name: Signal, description: string, type?: string): AiError.AiErr
   AiError.make({
     module: "Waystone",
     method: "turn",
-    reason: new AiError.UnknownError({
-      description,
-      metadata: { waystone: { signal: name, ...(type === undefined ? undefined : { type }) } }
-    })
+    reason: new AiError.UnknownError({ description, metadata: { waystone: { signal: name, ...defined({ type }) } } })
   })
 
 /** One try. */
@@ -97,7 +95,7 @@ const finished = (progress: Progress): Effect.Effect<Reply, AiError.AiError> => 
   const { firstPartAt, parts } = progress
   const ended = progress.chars > maxReply || parts.some((part) => part.type === "finish")
   if (!ended) return Effect.fail(signal("StreamCut", "the stream ended without a finish part"))
-  return Effect.succeed({ parts, ...(firstPartAt === undefined ? undefined : { firstPartAt }) })
+  return Effect.succeed({ parts, ...defined({ firstPartAt }) })
 }
 
 /** Fails when nothing that says something has come for too long. */

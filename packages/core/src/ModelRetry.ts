@@ -10,6 +10,7 @@ import * as Schedule from "effect/Schedule"
 import type * as AiError from "effect/ai/AiError"
 import type { Failure } from "./RunEvent.ts"
 import * as Text from "./Text.ts"
+import { defined } from "./Defined.ts"
 
 export type Class = "retry" | "fatal" | "refusal"
 
@@ -93,11 +94,7 @@ const signalOf = (error: AiError.AiError): Signal => {
     return typeof value === "string" ? value : undefined
   }
   const type = text("type")
-  return {
-    reason: text("signal") ?? (isOwnFault(reason) ? "RequestFault" : reason._tag),
-    ...(status === undefined ? undefined : { status }),
-    ...(type === undefined ? undefined : { type })
-  }
+  return { reason: text("signal") ?? (isOwnFault(reason) ? "RequestFault" : reason._tag), ...defined({ status, type }) }
 }
 
 /** A request that could not even be written. */
@@ -118,8 +115,7 @@ export const failureOf = (error: AiError.AiError, table: Table, now: number): Fa
     // A query may hold a key.
     message: Text.safeMessage(error.message.replace(/\?[^\s)]+/g, "?…"), 500),
     retryable: kind === "retry",
-    ...(signal.status === undefined ? undefined : { status: signal.status }),
-    ...(retryAfterMs === undefined ? undefined : { retryAfterMs })
+    ...defined({ status: signal.status, retryAfterMs })
   }
 }
 

@@ -16,6 +16,7 @@ import { failureOf } from "./ModelRetry.ts"
 import * as Replies from "./Replies.ts"
 import type { Try } from "./RunEvent.ts"
 import * as Usage from "./Usage.ts"
+import { defined } from "./Defined.ts"
 
 export interface Call {
   readonly attempt: Attempt
@@ -79,7 +80,7 @@ const once = (call: Call): Effect.Effect<Reply, AiError.AiError> =>
             at,
             endedAt: now(),
             usage: usageOf(call, progress, failed),
-            ...(firstPartAt === undefined ? undefined : { firstPartAt }),
+            ...defined({ firstPartAt }),
             ...(failed === undefined ? undefined : { failure: Replies.stored(failed, attempt.modelRetry.table, now()) })
           })
         })

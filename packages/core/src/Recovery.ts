@@ -20,6 +20,7 @@ import * as Reconcile from "./Reconcile.ts"
 import { isEnding } from "./RunState.ts"
 import { completed } from "./ToolCalls.ts"
 import * as ToolResult from "./ToolResult.ts"
+import { defined } from "./Defined.ts"
 
 /** Settles each call; comes back early if an outside event came first. */
 export const perform = Effect.fnUntraced(function* (
@@ -85,7 +86,7 @@ const reconciled = (attempt: Attempt, call: Call, result: unknown): Effect.Effec
     name: call.name,
     ...ToolResult.bound(output),
     ending: "reconciled",
-    ...(output.modelOutput === undefined ? undefined : { modelOutput: output.modelOutput })
+    ...defined({ modelOutput: output.modelOutput })
   }))
 }
 

@@ -14,6 +14,7 @@
 import type { StoredOutcome } from "./Outcome.ts"
 import type { Answer, Parent, Retry, RunEvent, Wait } from "./RunEvent.ts"
 import * as Usage from "./Usage.ts"
+import { defined } from "./Defined.ts"
 
 export type Status = "accepted" | "running" | "waiting" | "completed" | "stopped" | "failed" | "cancelled"
 
@@ -188,10 +189,7 @@ const changes = (head: Head, event: RunEvent): Head => {
     case "PauseLifted":
       return settle(without(head, "paused"), event.at)
     case "CancelRequested":
-      return {
-        ...head,
-        cancelled: { by: event.by, ...(event.reason === undefined ? undefined : { reason: event.reason }) }
-      }
+      return { ...head, cancelled: { by: event.by, ...defined({ reason: event.reason }) } }
     case "RunSuspended":
       return suspended(head, event)
     case "RunReopened":
@@ -262,8 +260,7 @@ const accepted = (head: Head, event: EventOf<"RunAccepted">): Head => ({
   createdAt: event.at,
   agent: event.agent,
   version: event.version,
-  ...(event.session === undefined ? undefined : { session: event.session }),
-  ...(event.parent === undefined ? undefined : { parent: event.parent })
+  ...defined({ session: event.session, parent: event.parent })
 })
 
 const attemptStarted = (head: Head, event: EventOf<"AttemptStarted">): Head => {
@@ -313,7 +310,7 @@ const suspended = (head: Head, event: EventOf<"RunSuspended">): Head => {
   const wakeAt = Math.min(...times, retry?.wakeAt ?? Number.POSITIVE_INFINITY)
   return {
     ...to(head, "waiting", event.at),
-    ...(retry === undefined ? undefined : { retry }),
+    ...defined({ retry }),
     ...(wakeAt === Number.POSITIVE_INFINITY ? undefined : { wakeAt })
   }
 }

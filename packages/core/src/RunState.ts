@@ -21,6 +21,7 @@ import * as Messages from "./Messages.ts"
 import type { StopReason, StoredOutcome } from "./Outcome.ts"
 import type { Content, Failure, LimitChanges, Principal, RejectKind, RunEvent, ToolRecord } from "./RunEvent.ts"
 import { empty as emptyHead, evolveHead, type Head, isDuplicate, stepId } from "./RunHead.ts"
+import { defined } from "./Defined.ts"
 
 export interface InboxItem {
   readonly id: string
@@ -143,7 +144,7 @@ const change = (state: RunState, event: RunEvent): RunState => {
     case "RunForked":
       return { ...omit(state, "failure"), recoveries: 0, forkedFrom: event.from }
     case "CompactionCompleted":
-      return { ...omit(state, "failure"), ...(event.summary === undefined ? undefined : { summary: event.summary }) }
+      return { ...omit(state, "failure"), ...defined({ summary: event.summary }) }
     default:
       return callChange(state, event)
   }
@@ -160,7 +161,7 @@ const callChange = (state: RunState, event: RunEvent): RunState => {
         effect,
         key,
         starts: call.starts + 1,
-        ...(child === undefined ? undefined : { child })
+        ...defined({ child })
       }))
     }
     case "ToolCallCompleted":
@@ -216,7 +217,7 @@ const runAccepted = (state: RunState, event: EventOf<"RunAccepted">): RunState =
   ...state,
   task: event.task,
   history: state.history.append(Messages.user(event.task)),
-  ...(event.principal === undefined ? undefined : { principal: event.principal })
+  ...defined({ principal: event.principal })
 })
 
 const attemptStarted = (state: RunState, event: EventOf<"AttemptStarted">): RunState => ({
@@ -298,7 +299,7 @@ const toolCallCompleted = (state: RunState, event: EventOf<"ToolCallCompleted">)
     ...state,
     recoveries: 0,
     consecutiveFailures: counts ? (event.isFailure ? state.consecutiveFailures + 1 : 0) : state.consecutiveFailures,
-    ...(event.fatal === undefined ? undefined : { fatal: event.fatal })
+    ...defined({ fatal: event.fatal })
   }
   if (calls.some((call) => call.status !== "completed")) return { ...base, calls }
   return { ...base, calls: [], history: state.history.append(Messages.tool(Calls.results(calls))) }

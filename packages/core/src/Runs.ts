@@ -26,6 +26,7 @@ import {
 import * as RunEvent from "./RunEvent.ts"
 import { type Head, isTerminal, type Status } from "./RunHead.ts"
 import * as RunState from "./RunState.ts"
+import { defined } from "./Defined.ts"
 
 /** What is known of a Run without reading its events. */
 export interface RunInfo extends Omit<Head, "waits" | "paused" | "retry"> {
@@ -83,7 +84,7 @@ export const list = (
           ...(status === undefined ? undefined : { status: typeof status === "string" ? [status] : status }),
           ...(agent === undefined ? undefined : { agent: [agent] })
         },
-        { limit, ...(after === undefined ? undefined : { after }) }
+        { limit, ...defined({ after }) }
       )
     ).pipe(Effect.flatMap((entries) => Effect.forEach(entries, info)))
   )

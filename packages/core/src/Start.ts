@@ -29,6 +29,7 @@ import type { Content, Draft, Principal } from "./RunEvent.ts"
 import { type Head, isTerminal } from "./RunHead.ts"
 import type { RunState } from "./RunState.ts"
 import * as Stored from "./Stored.ts"
+import { defined } from "./Defined.ts"
 
 export interface StartInput {
   /** 1 to 128 of `A-Z a-z 0-9 . _ : -`. The same id with the same agent and task is the same Run. */
@@ -105,8 +106,7 @@ const accepted = ({ name, version }: Agent, { principal, session }: StartInput, 
   agent: name,
   version,
   task,
-  ...(principal === undefined ? undefined : { principal }),
-  ...(session === undefined ? undefined : { session })
+  ...defined({ principal, session })
 })
 
 const sameAs = (

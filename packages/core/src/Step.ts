@@ -14,6 +14,7 @@ import type { Limits } from "./Limits.ts"
 import type { StopReason, StoredOutcome } from "./Outcome.ts"
 import type { Failure } from "./RunEvent.ts"
 import type { RunState } from "./RunState.ts"
+import { defined } from "./Defined.ts"
 
 /** One pass of the loop, as a value. */
 export type Step =
@@ -69,7 +70,7 @@ const ending = ({ fatal, head, recoveries, stopReason, answer }: RunState, limit
 const stopped = (reason: StopReason, answer: string | undefined): StoredOutcome => ({
   _tag: "Stopped",
   reason,
-  ...(answer === undefined ? undefined : { answer })
+  ...defined({ answer })
 })
 
 const paused = ({ head }: RunState): Maybe => (head.paused === undefined ? undefined : wait)

@@ -27,6 +27,7 @@ import type { Draft, Ending, Reservations } from "./RunEvent.ts"
 import { isEnding, type RunState } from "./RunState.ts"
 import { ToolContext } from "./ToolContext.ts"
 import * as ToolResult from "./ToolResult.ts"
+import { defined } from "./Defined.ts"
 
 /** A call that may run. */
 export interface Ready {
@@ -79,7 +80,7 @@ const start = (attempt: Attempt, { call, reservations, tool }: Ready): Effect.Ef
     effect: tool.effect,
     key: `${runId}/${call.callId}`,
     ...(call.edited === true ? { arguments: ToolResult.toJson(call.arguments) } : undefined),
-    ...(reservations === undefined ? undefined : { reservations })
+    ...defined({ reservations })
   }
   const commit = journal.put(started, { commit: true, still: still(call) })
   return tool.effect === "unsafe" ? Effect.andThen(enoughLease(attempt), commit) : commit
@@ -154,8 +155,7 @@ const handler = (
     idempotencyKey: `${runId}/${callId}`,
     turn: head.turn,
     try: count,
-    ...(principal === undefined ? undefined : { principal }),
-    ...(session === undefined ? undefined : { session })
+    ...defined({ principal, session })
   }
   const preliminary = (value: unknown) => Effect.sync(() => publish({ _tag: "ToolProgress", callId, value }))
   return Effect.updateContext(
@@ -167,8 +167,8 @@ const handler = (
 const timedOut = ({ effect, name, retryTimeout, timeout }: AgentTool): ToolOutput => {
   const limit = `${name} did not finish within ${Duration.format(timeout)}`
   const message = effect === "unsafe" ? `${limit}; outcome: unknown, it may have happened` : limit
-  const kind = effect === "unsafe" ? "unknown" : retryTimeout ? "retry" : undefined
-  return { ...ToolResult.errorOutput(message, "Timeout"), ...(kind === undefined ? undefined : { kind }) }
+  const kind: ToolOutput["kind"] = effect === "unsafe" ? "unknown" : retryTimeout ? "retry" : undefined
+  return { ...ToolResult.errorOutput(message, "Timeout"), ...defined({ kind }) }
 }
 
 const stopped = ({ effect, name }: AgentTool): ToolOutput =>
@@ -219,9 +219,7 @@ const finish = (
       ending: endingOf(output),
       ...(tool.effect === "readonly" ? { startedAt } : undefined),
       ...(output.tries === undefined || output.tries === 1 ? undefined : { tries: output.tries }),
-      ...(output.error === undefined ? undefined : { error: output.error }),
-      ...(output.modelOutput === undefined ? undefined : { modelOutput: output.modelOutput }),
-      ...(output.fatal === undefined ? undefined : { fatal: output.fatal })
+      ...defined({ error: output.error, modelOutput: output.modelOutput, fatal: output.fatal })
     },
     { commit: parallel && tool.effect !== "readonly" }
   )

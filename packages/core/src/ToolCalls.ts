@@ -15,6 +15,7 @@ import type { JournalError } from "./Journal.ts"
 import type { Draft } from "./RunEvent.ts"
 import * as Judge from "./Judge.ts"
 import * as ToolCall from "./ToolCall.ts"
+import { defined } from "./Defined.ts"
 
 type Planned =
   | { readonly _tag: "Run"; readonly ready: ToolCall.Ready }
@@ -113,5 +114,5 @@ export const completed = ({ callId, name }: Call, settled: InvalidCall.Settled):
   isFailure: settled.isFailure,
   result: settled.result,
   ending: settled.ending,
-  ...(settled.error === undefined ? undefined : { error: settled.error })
+  ...defined({ error: settled.error })
 })

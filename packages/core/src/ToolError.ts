@@ -11,6 +11,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { classOf, Fatal, type FatalFor, Retryable, type RetryableFor, ToolFatal, ToolUnavailable } from "./RunError.ts"
+import { defined } from "./Defined.ts"
 
 /** A failure schema for tools whose handlers use these; union it with your own. */
 export const ToolError = Schema.Union([Retryable, Fatal])
@@ -21,4 +22,4 @@ export const retryable = (detail: string): Effect.Effect<never, RetryableFor<"To
 
 /** Ends the Run as failed; `data` is kept with the error. */
 export const fatal = (detail: string, data?: Schema.Json): Effect.Effect<never, FatalFor<"ToolFatal">> =>
-  Effect.fail(classOf(new ToolFatal({ tool: "", detail, ...(data === undefined ? undefined : { data }) })))
+  Effect.fail(classOf(new ToolFatal({ tool: "", detail, ...defined({ data }) })))

@@ -14,6 +14,7 @@ import * as Result from "effect/Result"
 import type * as AiError from "effect/ai/AiError"
 import * as Prompt from "effect/ai/Prompt"
 import type { Attempt } from "./Attempt.ts"
+import { defined } from "./Defined.ts"
 import { Halted } from "./Interruption.ts"
 import type { Reply } from "./Interceptor.ts"
 import type { JournalError } from "./Journal.ts"
@@ -67,7 +68,7 @@ export const perform = Effect.fnUntraced(function* (
 const promptOf = ({ agent, journal }: Attempt): Prompt.Prompt => {
   const { feedback, history, summary } = journal.state
   return Prompt.fromMessages([
-    Prompt.makeMessage("system", { content: agent.instructions }),
+    ...(agent.instructions.trim() === "" ? [] : [Prompt.makeMessage("system", { content: agent.instructions })]),
     ...(summary === undefined ? [] : [Messages.user(summary)]),
     ...agent.window(history),
     ...(feedback === undefined ? [] : [Messages.user(feedback)])
@@ -126,8 +127,3 @@ const settingsOf = ({ modelSettings }: Attempt, { maxOutputTokens }: Plan) => {
   const most = Math.min(modelSettings.maxOutputTokens ?? Infinity, maxOutputTokens ?? Infinity)
   return defined({ ...modelSettings, maxOutputTokens: most === Infinity ? undefined : most })
 }
-
-type Defined<A> = { readonly [K in keyof A]?: Exclude<A[K], undefined> }
-
-const defined = <A extends object>(fields: A): Defined<A> =>
-  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Defined<A>

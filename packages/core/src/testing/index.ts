@@ -1,1 +1,2 @@
-export * from "../index.ts"
+export * as PairingChecker from "./PairingChecker.ts"
+export * as ScriptedModel from "./ScriptedModel.ts"
