@@ -128,9 +128,22 @@ export class Journal {
   /** Folds in what others wrote; true if there was anything. */
   readonly refresh: Effect.Effect<boolean, JournalError> = Effect.suspend(() =>
     this.lock.withPermits(1)(
-      Effect.suspend(() => Effect.map(this.catchUp(this.buffer.map(RunEvent.encode)), ({ seen }) => seen > 0))
+      this.whileBusy(() => Effect.map(this.catchUp(this.buffer.map(RunEvent.encode)), ({ seen }) => seen > 0))
     )
   )
+
+  /** While the store is asked, whoever stages waits for the lock. */
+  private whileBusy<A>(ask: () => Effect.Effect<A, JournalError>): Effect.Effect<A, JournalError> {
+    return Effect.suspend(() => {
+      this.busy = true
+      return Effect.ensuring(
+        ask(),
+        Effect.sync(() => {
+          this.busy = false
+        })
+      )
+    })
+  }
 
   private stageAndCommit(draft: RunEvent.Draft, { commit, still }: PutOptions): Effect.Effect<boolean, JournalError> {
     if (!this.stage(draft, still)) return Effect.succeed(false)
@@ -152,13 +165,7 @@ export class Journal {
   private readonly append: Effect.Effect<boolean, JournalError> = Effect.suspend(() => {
     if (this.buffer.length === 0) return Effect.succeed(true)
     const bodies = this.buffer.map(RunEvent.encode)
-    this.busy = true
-    return Effect.ensuring(
-      Effect.flatMap(this.send(bodies), (result) => this.settle(result, bodies)),
-      Effect.sync(() => {
-        this.busy = false
-      })
-    )
+    return this.whileBusy(() => Effect.flatMap(this.send(bodies), (result) => this.settle(result, bodies)))
   })
 
   private send(bodies: ReadonlyArray<string>): Effect.Effect<AppendResult, StoreError> {

@@ -45,7 +45,8 @@ export const make = (call: Call): Effect.Effect<Reply, AiError.AiError> => {
       })
     )
   })
-  return intercepted(call, (stage) => stage === "trace", retried)
+  const traced = intercepted(call, (stage) => stage === "trace", retried)
+  return Effect.catchDefect(traced, (defect) => Effect.fail(Replies.defect(defect)))
 }
 
 const intercepted = (

@@ -109,9 +109,9 @@ const execute = (attempt: Attempt, ready: Ready): Effect.Effect<Executed> =>
           Effect.catch(Effect.succeed)
         )
       : one
-    return Effect.map(
-      intercepted(attempt, ready, (stage) => stage === "trace", retried),
-      (output) => ({ ...output, tries })
+    return intercepted(attempt, ready, (stage) => stage === "trace", retried).pipe(
+      Effect.catchDefect((defect) => Effect.succeed(broken(defect))), // of an interceptor: a handler's is caught in `once`
+      Effect.map((output) => ({ ...output, tries }))
     )
   })
 
@@ -176,11 +176,13 @@ const stopped = ({ effect, name }: AgentTool): ToolOutput =>
     ? { ...ToolResult.errorOutput(`${name} was interrupted`, "Interrupted"), kind: "interrupted" }
     : { ...ToolResult.errorOutput(`${name} was interrupted; outcome: unknown`, "Interrupted"), kind: "unknown" }
 
+const broken = (defect: unknown): ToolOutput =>
+  ToolResult.errorOutput(ToolResult.messageOf(defect), ToolResult.tagOf(defect))
+
 const failed = (tool: AgentTool, cause: Cause.Cause<unknown>): Effect.Effect<ToolOutput> => {
   const reason = cause.reasons.find(Cause.isFailReason)
   if (reason === undefined) {
-    const defect = Cause.squash(cause)
-    return Effect.succeed(ToolResult.errorOutput(ToolResult.messageOf(defect), ToolResult.tagOf(defect)))
+    return Effect.succeed(broken(Cause.squash(cause)))
   }
   const { error } = reason
   switch (ToolResult.kindOf(error)) {

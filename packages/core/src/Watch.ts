@@ -58,7 +58,7 @@ const guarded = (attempt: Attempt, effect: Effect.Effect<unknown, JournalError>)
     onSuccess: () => Effect.void,
     onFailure: (error) =>
       error._tag === "OwnershipLost" ? attempt.stoppable.halt(error) : Effect.logDebug(error.message)
-  })
+  }).pipe(Effect.catchDefect((defect) => Effect.logWarning(`Run ${attempt.runId}: its store failed`, defect)))
 
 /** Stops what runs when nothing may go on. */
 const stop = (attempt: Attempt): Effect.Effect<void, JournalError> => {
