@@ -59,6 +59,7 @@ export const drive = (
       const begun = yield* open(attempt, input, claimed)
       if (begun) {
         yield* Effect.forkScoped(Watch.make(attempt))
+        yield* Effect.forkScoped(Watch.hints(attempt))
         yield* Effect.catchTag(loop(attempt), "OwnershipLost", (lost) => lostTo(attempt, lost))
       }
       return attempt.journal.state

@@ -6,6 +6,7 @@
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import { type Attempt, leaseMillis } from "./Attempt.ts"
 import * as Deadline from "./Deadline.ts"
 import { Halted } from "./Interruption.ts"
@@ -35,6 +36,14 @@ export const make = (attempt: Attempt): Effect.Effect<never> =>
     })
     return Effect.forever(tick)
   })
+
+/** Looks at once where the store says that something may have changed. A hint that fails costs nothing but its speed. */
+export const hints = (attempt: Attempt): Effect.Effect<void> => {
+  const { runId, store } = attempt
+  if (store.watch === undefined) return Effect.void
+  const look = guarded(attempt, Effect.andThen(poll(attempt), stop(attempt)))
+  return Effect.ignore(Stream.runForEach(store.watch(runId), () => look))
+}
 
 /** Until the next thing to do: an old event, the next look, the deadline; at most `flushMillis`. */
 const untilNext = (attempt: Attempt): number => {
