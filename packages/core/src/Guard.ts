@@ -58,7 +58,15 @@ export const stop = (message: string, reason?: StopReason): Verdict => ({
 /** What is proposed: the next model call, or one tool call with its decoded arguments and what is known of its tool. */
 export type Proposal =
   | { readonly _tag: "Step"; readonly step: Extract<Step, { readonly _tag: "CallModel" }> }
-  | { readonly _tag: "Call"; readonly call: Call; readonly tool: ToolRecord; readonly arguments: unknown }
+  | {
+      readonly _tag: "Call"
+      readonly call: Call
+      readonly tool: ToolRecord
+      /** Decoded. */
+      readonly arguments: unknown
+      /** Calls of the same reply that come before it and may run: all calls of a reply are judged before any starts. */
+      readonly ahead: ReadonlyArray<Call>
+    }
 
 export interface Check<Memory> {
   readonly state: RunState

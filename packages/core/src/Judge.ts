@@ -65,21 +65,31 @@ export const step = Effect.fnUntraced(function* (
   return verdict._tag === "Nudge" ? { ...go(judgements, on), drafts: [given] } : { _tag: "Hold", drafts: [given] }
 })
 
+/** A call that is proposed. */
+export interface Asked {
+  readonly call: Call
+  readonly tool: AgentTool
+  /** Decoded. */
+  readonly arguments: unknown
+  readonly ahead: ReadonlyArray<Call>
+}
+
 /** Before a tool call that is not decided yet; nobody is asked twice in one Attempt (RI-108). */
 export const call = Effect.fnUntraced(function* (
   attempt: Attempt,
-  { arguments: decoded, call, tool }: { readonly call: Call; readonly tool: AgentTool; readonly arguments: unknown }
+  asked: Asked
 ): Effect.fn.Return<Judged, JournalError | Halted> {
+  const { call } = asked
   const known = attempt.judged.get(call.callId)
   if (known !== undefined) return known
-  const judged = yield* judgeCall(attempt, { arguments: decoded, call, tool })
+  const judged = yield* judgeCall(attempt, asked)
   attempt.judged.set(call.callId, judged)
   return judged
 })
 
 const judgeCall = Effect.fnUntraced(function* (
   attempt: Attempt,
-  { arguments: decoded, call, tool }: { readonly call: Call; readonly tool: AgentTool; readonly arguments: unknown }
+  { ahead, arguments: decoded, call, tool }: Asked
 ): Effect.fn.Return<Judged, JournalError | Halted> {
   const { state } = attempt.journal
   const { guards } = attempt.plugins
@@ -87,7 +97,7 @@ const judgeCall = Effect.fnUntraced(function* (
   const question = { tool, call, arguments: decoded, state, permissions }
   const own = yield* asked(attempt, Approval.guardName, () => Approval.judge(question))
   const record = state.tools[call.name] ?? { digest: "", effect: tool.effect }
-  const judgements = [own, ...(yield* judge(attempt, { _tag: "Call", call, tool: record, arguments: decoded }))]
+  const judgements = [own, ...(yield* judge(attempt, { _tag: "Call", call, tool: record, arguments: decoded, ahead }))]
   const worst = Guard.strictest(judgements)
   if (worst === undefined || worst.verdict._tag === "Nudge") return go(judgements, call.callId)
   const { guard, verdict } = worst

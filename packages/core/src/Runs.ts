@@ -26,6 +26,7 @@ import {
 import * as RunEvent from "./RunEvent.ts"
 import { type Head, isTerminal, type Status } from "./RunHead.ts"
 import * as RunState from "./RunState.ts"
+import * as Stored from "./Stored.ts"
 import { defined } from "./Defined.ts"
 
 /** What is known of a Run without reading its events. */
@@ -40,7 +41,7 @@ export interface RunInfo extends Omit<Head, "waits" | "paused" | "retry"> {
   readonly waiting: ReadonlyArray<Waiting>
 }
 
-const info = (entry: Entry): Effect.Effect<RunInfo, StoreError> =>
+const info = (entry: Entry, state?: RunState.RunState): Effect.Effect<RunInfo, StoreError> =>
   Effect.map(Outside.headOf(entry), (head) => {
     const { paused: _paused, retry: _retry, waits: _waits, ...rest } = head
     const phase = head.turnOpen ? "thinking" : head.open.length > 0 ? "acting" : "planning"
@@ -48,15 +49,21 @@ const info = (entry: Entry): Effect.Effect<RunInfo, StoreError> =>
       ...rest,
       runId: entry.runId,
       seq: entry.seq,
-      waiting: Outcomes.waiting(head),
+      waiting: Outcomes.waiting(head, state),
       ...(entry.live && entry.owner !== undefined ? { owner: entry.owner } : undefined),
       ...(head.status === "running" ? { phase } : undefined)
     }
   })
 
-/** What is known of one Run. */
-export const get = (runId: string): Effect.Effect<RunInfo, Lift<StoreError | RunNotFound>, CheckpointStore> =>
-  lift(Effect.flatMap(Outside.look(runId), ({ entry }) => info(entry)))
+/** What is known of one Run; of one that waits for calls, with their arguments. */
+export const get = (runId: string): Effect.Effect<RunInfo, Lift<ReadError | RunNotFound>, CheckpointStore> =>
+  lift(
+    Effect.flatMap(Outside.look(runId), ({ entry, head }) =>
+      head.waits.length === 0
+        ? info(entry)
+        : Effect.flatMap(Stored.load(runId, entry.seq), (state) => info(entry, state))
+    )
+  )
 
 export interface ListInput {
   readonly status?: Status | ReadonlyArray<Status>
@@ -86,7 +93,7 @@ export const list = (
         },
         { limit, ...defined({ after }) }
       )
-    ).pipe(Effect.flatMap((entries) => Effect.forEach(entries, info)))
+    ).pipe(Effect.flatMap((entries) => Effect.forEach(entries, (entry) => info(entry))))
   )
 }
 

@@ -5,7 +5,6 @@
  */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import type { AgentTool } from "./AgentTool.ts"
 import * as Approval from "./Approval.ts"
 import { type Attempt, limitsOf, toolOf } from "./Attempt.ts"
 import type { Call } from "./Calls.ts"
@@ -30,7 +29,7 @@ export const perform = Effect.fnUntraced(function* (
   const { journal } = attempt
   const ready: Array<ToolCall.Ready> = []
   for (const call of calls) {
-    const planned = yield* plan(attempt, call)
+    const planned = yield* plan(attempt, call, ready)
     if (planned._tag === "Run") {
       ready.push(planned.ready)
       continue
@@ -65,7 +64,8 @@ const grouped = (
 
 const plan = Effect.fnUntraced(function* (
   attempt: Attempt,
-  call: Call
+  call: Call,
+  ready: ReadonlyArray<ToolCall.Ready>
 ): Effect.fn.Return<Planned, JournalError | Halted> {
   if (call.settled !== undefined && call.status === "settled") return note(completed(call, call.settled))
   const invalid = InvalidCall.beyond(call, limitsOf(attempt)) ?? InvalidCall.tooLarge(call)
@@ -76,16 +76,16 @@ const plan = Effect.fnUntraced(function* (
   if (Result.isFailure(decoded)) return note(completed(call, InvalidCall.mismatch(call, tool, decoded.failure)))
   return call.status === "approved"
     ? { _tag: "Run", ready: { call, tool, arguments: decoded.success, parallel: false } }
-    : yield* judged(attempt, call, { tool, arguments: decoded.success })
+    : yield* judged(attempt, { call, tool, arguments: decoded.success, ahead: ready.map((one) => one.call) })
 })
 
 const judged = Effect.fnUntraced(function* (
   attempt: Attempt,
-  call: Call,
-  { arguments: decoded, tool }: { readonly tool: AgentTool; readonly arguments: unknown }
+  asked: Judge.Asked
 ): Effect.fn.Return<Planned, JournalError | Halted> {
   const { journal } = attempt
-  const verdict = yield* Judge.call(attempt, { call, tool, arguments: decoded })
+  const { arguments: decoded, call, tool } = asked
+  const verdict = yield* Judge.call(attempt, asked)
   const spoken = journal.state.inbox.some((item) => item.from === "user")
   if (verdict._tag === "Hold") {
     const asks = verdict.drafts.some((draft) => draft._tag === "ApprovalRequested")
