@@ -1,7 +1,14 @@
+/**
+ * The entry point of `npm run demo`. Ctrl-C interrupts the Run, kills the tests and removes the copy.
+ */
+import { NodeRuntime, NodeServices } from "@effect/platform-node"
 import { RunEvent } from "@waystone/core"
-import { Console, Effect } from "effect"
-import { NodeRuntime } from "@effect/platform-node"
+import * as Effect from "effect/Effect"
+import * as Command from "effect/cli/Command"
+import { demo } from "./Cli.ts"
 
-NodeRuntime.runMain(
-  Console.log(`waystone ${RunEvent.version} on node ${process.version}`, process.argv.slice(2)).pipe(Effect.asVoid)
+demo.pipe(
+  Command.run({ version: `0.0.0 (journal format ${RunEvent.version})` }),
+  Effect.provide(NodeServices.layer),
+  NodeRuntime.runMain
 )

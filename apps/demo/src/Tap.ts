@@ -1,0 +1,93 @@
+/**
+ * Reads what `node --test --test-reporter=tap` prints: how many tests there are, and which of them failed and why.
+ */
+
+/** One failed test. */
+export interface Failure {
+  readonly name: string
+  /** Where the assertion stands, or the test if the trace does not say; relative to the project. */
+  readonly file: string | undefined
+  readonly line: number | undefined
+  /** The values of the assertion as printed. */
+  readonly expected: string | undefined
+  readonly actual: string | undefined
+  /** The first line of the error that says something. */
+  readonly error: string
+}
+
+export interface Report {
+  readonly tests: number
+  readonly passed: number
+  readonly failed: number
+  readonly failures: ReadonlyArray<Failure>
+}
+
+/** Reads the whole output; whatever else stands in it is skipped. */
+export const parse = (output: string): Report => {
+  const lines = output.split(/\r?\n/)
+  return {
+    tests: count(lines, "tests"),
+    passed: count(lines, "pass"),
+    failed: count(lines, "fail"),
+    failures: lines.flatMap((line, index) => {
+      const found = /^(\s*)not ok \d+ - (.*)$/.exec(line)
+      return found === null ? [] : failure(found[2] ?? "", details(lines.slice(index + 1), found[1] ?? ""))
+    })
+  }
+}
+
+/** In one sentence. */
+export const summary = ({ failures, passed, tests }: Report): string => {
+  const all = `${passed} of ${tests} tests pass`
+  return failures.length === 0 ? all : `${all}; failing: ${failures.map(({ name }) => `"${name}"`).join(", ")}`
+}
+
+/** The counts come last, so the last line of a kind is the one. */
+const count = (lines: ReadonlyArray<string>, name: string): number =>
+  Number(lines.findLast((line) => line.startsWith(`# ${name} `))?.slice(name.length + 3) ?? 0)
+
+/** The YAML block below a result, without its indentation. */
+const details = (following: ReadonlyArray<string>, indent: string): ReadonlyArray<string> => {
+  if (following[0]?.trim() !== "---") return []
+  const end = following.findIndex((line) => line === `${indent}  ...`)
+  return following.slice(1, end === -1 ? undefined : end).map((line) => line.slice(indent.length + 2))
+}
+
+const failure = (name: string, block: ReadonlyArray<string>): ReadonlyArray<Failure> => {
+  // A suite only repeats what its tests say.
+  if (scalar(block, "failureType") === "subtestsFailed") return []
+  const place = located(block)
+  return [
+    {
+      name: name.replace(/\\([#\\])/g, "$1"),
+      file: place?.file,
+      line: place?.line,
+      expected: scalar(block, "expected"),
+      actual: scalar(block, "actual"),
+      error: scalar(block, "error") ?? text(block, "error").find((line) => line.trim() !== "") ?? "unknown"
+    }
+  ]
+}
+
+/** A value that stands on the line of its key. */
+const scalar = (block: ReadonlyArray<string>, key: string): string | undefined => {
+  const value = block.find((line) => line.startsWith(`${key}: `))?.slice(key.length + 2)
+  return value === undefined || value.startsWith("|") ? undefined : value.replace(/^(['"])(.*)\1$/, "$2")
+}
+
+/** A value that stands on the lines below its key. */
+const text = (block: ReadonlyArray<string>, key: string): ReadonlyArray<string> => {
+  const start = block.findIndex((line) => line.startsWith(`${key}: |`)) + 1
+  const rest = start === 0 ? [] : block.slice(start)
+  const end = rest.findIndex((line) => line !== "" && !line.startsWith("  "))
+  return rest.slice(0, end === -1 ? undefined : end).map((line) => line.trim())
+}
+
+/** The first frame of the trace that is not Node's own, else the place of the test. */
+const located = (block: ReadonlyArray<string>): { readonly file: string; readonly line: number } | undefined => {
+  for (const place of [...text(block, "stack"), scalar(block, "location") ?? ""]) {
+    const found = /(?:^|\()(?!node:)([^():]+):(\d+):\d+\)?$/.exec(place)
+    if (found !== null) return { file: found[1] ?? "", line: Number(found[2]) }
+  }
+  return undefined
+}

@@ -1,0 +1,43 @@
+/**
+ * Runs the demo in this process, on a project of the test's own, and keeps what it shows.
+ */
+import { NodeServices } from "@effect/platform-node"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Path from "effect/Path"
+import * as Runtime from "effect/Runtime"
+import type * as Scope from "effect/Scope"
+import { bundled, run, services } from "../src/Cli.ts"
+import { Pace } from "../src/model/OfflineModel.ts"
+import type { Shown } from "../src/Shown.ts"
+import { View } from "../src/View.ts"
+
+/** A scoped copy of the bundled project with another source. */
+export const project = Effect.fnUntraced(function* (change: (source: string) => string) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const folder = yield* fs.makeTempDirectoryScoped({ prefix: "waystone-demo-test-" })
+  yield* fs.copy(bundled, folder, { overwrite: true })
+  const source = paths.join(folder, "src/cart.js")
+  yield* fs.writeFileString(source, change(yield* fs.readFileString(source)))
+  return folder
+})
+
+/** Runs the demo on a copy of `folder`; `override` takes the place of some of its services. */
+export const demo = Effect.fnUntraced(function* (folder: string, override: Layer.Layer<never> = Layer.empty) {
+  const shown: Array<Shown> = []
+  const view = Layer.succeed(View, { show: (one) => Effect.sync(() => void shown.push(one)) })
+  const all = Layer.mergeAll(services(folder), view, override).pipe(Layer.provide(Layer.succeed(Pace, 0)))
+  const exit = yield* Effect.exit(Effect.provide(run, all))
+  let code: number | undefined
+  Runtime.defaultTeardown(exit, (given) => {
+    code = given
+  })
+  const verified = shown.find((one) => one._tag === "Verified")
+  return { code, verified, shown, events: shown.flatMap((one) => (one._tag === "Committed" ? [one.event] : [])) }
+})
+
+/** Runs a test on the real file system, and removes what it made. */
+export const real = <A, E>(effect: Effect.Effect<A, E, NodeServices.NodeServices | Scope.Scope>) =>
+  Effect.scoped(effect).pipe(Effect.provide(NodeServices.layer))
