@@ -31,7 +31,6 @@ export const run = Effect.fnUntraced(function* (
   yield* show({ _tag: "Began", runId, folder: root })
   const objections: Array<string> = []
   yield* Run.stream(repairer, { runId, task }).pipe(
-    Stream.catchTag(["Retryable", "Fatal"], (error) => Stream.succeed<Update>({ _tag: "Failed", error })),
     Stream.runForEach((update) => {
       const objection = objectionTo(update)
       if (objection !== undefined) objections.push(objection)

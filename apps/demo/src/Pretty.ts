@@ -33,6 +33,8 @@ export const next =
         return delta(printed, shown.text, style.dim)
       case "TryStarted":
         return lines(printed, [style.dim(`  the model failed; try ${shown.try}`)])
+      case "CallStarted":
+        return lines(printed, [style.dim(`    … ${shown.name}`)])
       case "ToolProgress":
         return lines(printed, [style.dim(`    ${JSON.stringify(shown.value)}`)])
       case "Committed":

@@ -14,7 +14,8 @@ import type { EffectClass, ToolRecord } from "./RunEvent.ts"
 import * as ToolName from "./ToolName.ts"
 import * as ToolOptions from "./ToolOptions.ts"
 
-type Codec = (input: unknown) => Effect.Effect<unknown, Schema.SchemaError>
+/** Fails with a SchemaError, or with whatever a schema throws (RI-122). */
+type Codec = (input: unknown) => Effect.Effect<unknown, unknown>
 
 export interface AgentTool {
   /** As declared; `wire` is the name that the model sees. */
@@ -118,5 +119,9 @@ export const records = (tools: ReadonlyArray<AgentTool>): Effect.Effect<{ readon
 
 const lazy = (make: () => Codec): Codec => {
   let codec: Codec | undefined
-  return (input) => (codec ??= make())(input)
+  return (input) =>
+    Effect.catchDefect(
+      Effect.suspend(() => (codec ??= make())(input)),
+      Effect.fail
+    )
 }

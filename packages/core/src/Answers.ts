@@ -16,7 +16,7 @@ import { type ReadError, readEvents } from "./Journal.ts"
 import type { Seen } from "./Outside.ts"
 import { AlreadyDecided, AnswerInvalid, ApprovalExpired, DigestMismatch, NotPending, RunTerminal } from "./RunError.ts"
 import type { Answer, Draft, Wait } from "./RunEvent.ts"
-import { type Decision, type Deferred, isTerminal } from "./RunHead.ts"
+import { type Decision, type Deferred, empty, evolveHead, isTerminal } from "./RunHead.ts"
 import * as ToolResult from "./ToolResult.ts"
 
 export interface Input {
@@ -83,19 +83,21 @@ const decided = (
     return yield* new NotPending({ runId, callId })
   })
 
-/** The decision of a call of an earlier turn. */
+/** The last decision about a call of an earlier turn. */
 const journaled = (
   runId: string,
   callId: string,
   seq: number
 ): Effect.Effect<Decision | undefined, ReadError, CheckpointStore> =>
   Effect.gen(function* () {
+    let head = empty
     let found: Decision | undefined
     yield* readEvents(yield* CheckpointStore, runId, {
       after: 0,
       seq,
       each: ({ event }) => {
-        if (event._tag === "CallAnswered" && event.callId === callId) found ??= event.answer
+        head = evolveHead(head, event)
+        found = head.decisions[callId] ?? found
       }
     })
     return found

@@ -7,6 +7,7 @@ import type { Json } from "effect/Schema"
 import type * as Messages from "./Messages.ts"
 import type { EffectClass, Ending, ReplyPart, RunEvent, ToolRecord, Wait } from "./RunEvent.ts"
 import { callId, callsOf } from "./RunHead.ts"
+import { wellFormed } from "./Text.ts"
 import * as ToolName from "./ToolName.ts"
 import { defined } from "./Defined.ts"
 
@@ -52,7 +53,7 @@ export interface Call extends Messages.WireCall {
 
 type EventOf<Tag extends RunEvent["_tag"]> = Extract<RunEvent, { readonly _tag: Tag }>
 
-/** The calls of a reply. Wire ids that are empty or taken are replaced by ours, which are unique (RI-084). */
+/** The calls of a reply. Wire ids that are empty, taken or no text are replaced by ours, which are unique (RI-084). */
 export const requested = (
   reply: ReadonlyArray<ReplyPart>,
   turn: number,
@@ -60,9 +61,10 @@ export const requested = (
   taken: (id: string) => boolean
 ): ReadonlyArray<Call> => {
   const seen = new Set<string>()
+  const free = (id: string) => id !== "" && !seen.has(id) && !taken(id)
   return callsOf(reply).map((part, index) => {
-    const free = part.id !== "" && !seen.has(part.id) && !taken(part.id)
-    const wireId = free ? part.id : `call_${turn}_${index}`
+    let wireId = part.id === wellFormed(part.id) && free(part.id) ? part.id : `call_${turn}_${index}`
+    while (!free(wireId)) wireId += "_"
     seen.add(wireId)
     return {
       callId: callId(turn, index),

@@ -92,9 +92,13 @@ const claim = Effect.fnUntraced(function* (
     if (first._tag === "Claimed" || !(yield* isDead(first.owner))) return first
     return yield* store.claim({ ...request, takeover: first.epoch })
   })
-  const release = (epoch: number) => Effect.ignore(store.release({ runId, epoch }))
+  // A Run that was unknown may have been created by another since: then the lease is not ours to let go.
+  const held = (seq: number): Effect.Effect<boolean, StoreError> =>
+    seq > 0 ? Effect.succeed(true) : Effect.map(store.head(runId), (entry) => entry?.owner === request.owner)
+  const release = ({ epoch, seq }: { readonly epoch: number; readonly seq: number }) =>
+    Effect.ignore(Effect.flatMap(held(seq), (ours) => (ours ? store.release({ runId, epoch }) : Effect.void)))
   const result = yield* Effect.acquireRelease(claims, (result) =>
-    result._tag === "Claimed" ? release(result.epoch) : Effect.void
+    result._tag === "Claimed" ? release(result) : Effect.void
   )
   if (result._tag === "Busy") return yield* new RunBusy({ runId, owner: result.owner })
   const { epoch, previous, seq } = result

@@ -20,16 +20,16 @@ export type Message = string | ReadonlyArray<Prompt.UserMessagePart>
 const encodeParts = Schema.encodeUnknownEffect(Schema.toCodecJson(Schema.Array(Prompt.UserMessagePart)))
 
 /** A message as it is stored. */
-export const content = (what: string, message: Message): Effect.Effect<Content, EncodeFailed> =>
-  Effect.suspend(() => (typeof message === "string" ? Effect.succeed(message) : encodeParts(message))).pipe(
-    Effect.flatMap((encoded) =>
-      Effect.try({
-        try: () => ToolResult.toJson(encoded) as Content,
-        catch: (error) => new Error(ToolResult.messageOf(error))
-      })
-    ),
-    Effect.mapError((error) => new EncodeFailed({ what, detail: ToolResult.describe(ToolResult.messageOf(error)) }))
+export const content = (what: string, message: Message): Effect.Effect<Content, EncodeFailed> => {
+  const refused = (error: unknown) =>
+    new EncodeFailed({ what, detail: ToolResult.describe(ToolResult.messageOf(error)) })
+  const encoded = Effect.suspend(() =>
+    typeof message === "string" ? Effect.succeed(message) : Effect.mapError(encodeParts(message), refused)
   )
+  return Effect.flatMap(encoded, (json) =>
+    Effect.try({ try: () => ToolResult.toJson(json) as Content, catch: refused })
+  )
+}
 
 const runIds = /^[A-Za-z0-9._:-]{1,128}$/
 

@@ -3,7 +3,6 @@
  *
  * @since 0.1.0
  */
-import type * as Schema from "effect/Schema"
 import type { AgentTool } from "./AgentTool.ts"
 import type { Attempt } from "./Attempt.ts"
 import type { Call, Settled as Decided } from "./Calls.ts"
@@ -44,8 +43,8 @@ export const tooLarge = (call: Call): Settled | undefined =>
     : failed("invalid", "ArgumentsTooLarge", `The arguments are longer than ${maxArguments} characters; not executed.`)
 
 /** There is no such tool (any more). */
-export const unknown = ({ name, wireName }: Call, { agent, journal }: Attempt): Settled => {
-  if (Object.hasOwn(journal.state.tools, name)) {
+export const unknown = ({ name, status, wireName }: Call, { agent }: Attempt): Settled => {
+  if (status === "approved") {
     return failed("invalid", "ToolDrift", `ToolDrift: the tool ${name} does not exist any more; not executed.`)
   }
   const names = agent.tools.map((tool) => tool.wire)
@@ -59,7 +58,7 @@ export const unknown = ({ name, wireName }: Call, { agent, journal }: Attempt): 
 }
 
 /** The arguments do not fit: never valid JSON, not what the schema says, or not any more what it says (RI-123). */
-export const mismatch = (call: Call, tool: AgentTool, error: Schema.SchemaError): Settled => {
+export const mismatch = (call: Call, tool: AgentTool, error: unknown): Settled => {
   if (typeof parsed(call.arguments) === "string") {
     return failed(
       "invalid",
@@ -71,13 +70,13 @@ export const mismatch = (call: Call, tool: AgentTool, error: Schema.SchemaError)
     return failed(
       "invalid",
       "ToolDrift",
-      `ToolDrift: ${tool.wire} takes other arguments now; not executed. ${error.message}`
+      `ToolDrift: ${tool.wire} takes other arguments now; not executed. ${ToolResult.messageOf(error)}`
     )
   }
   return failed(
     "invalid",
     "InvalidArguments",
-    `The arguments of ${tool.wire} do not fit; not executed. ${error.message}`
+    `The arguments of ${tool.wire} do not fit; not executed. ${ToolResult.messageOf(error)}`
   )
 }
 

@@ -186,7 +186,7 @@ export class Journal {
     return within(
       repeated,
       appendTimeout,
-      Effect.fail(new StoreUnavailable({ detail: `no answer within ${Duration.format(appendTimeout)}` }))
+      Effect.failSync(() => new StoreUnavailable({ detail: `no answer within ${Duration.format(appendTimeout)}` }))
     )
   }
 
@@ -224,7 +224,10 @@ export class Journal {
       if (events.length === 0) return { seen: 0, dropped: 0 }
       const differs = events.findIndex((event, i) => event.epoch !== epoch || event.body !== bodies[i])
       const landed = differs === -1 ? events.length : differs
-      if (events.slice(landed).some((event) => event.epoch >= epoch)) return yield* new OwnershipLost({ runId })
+      // A claim of an unknown Run holds nothing until our own append has created it.
+      const theirs = landed === 0 && this.committed.state.seq === 0
+      if (theirs || events.slice(landed).some((event) => event.epoch >= epoch))
+        return yield* new OwnershipLost({ runId })
       const entries = yield* Effect.forEach(events, (event) => decode(runId, event))
       this.buffer = this.buffer.slice(landed)
       return { seen: events.length, dropped: this.absorb(entries) }

@@ -65,11 +65,11 @@ const options = ({ prompt, toolkit }: Request) => ({
 
 const whole = (request: Request, progress: Progress): Effect.Effect<Reply, AiError.AiError> => {
   const { request: limit } = request.timeouts
-  const late = Effect.fail(signal("Timeout", `no reply within ${Duration.format(limit)}`))
+  const late = Effect.failSync(() => signal("Timeout", `no reply within ${Duration.format(limit)}`))
   return Effect.flatMap(within(request.model.generateText(options(request)), limit, late), ({ content }) =>
-    Effect.map(Clock.currentTimeMillis, (now) => {
+    Effect.flatMap(Clock.currentTimeMillis, (now) => {
       for (const part of content) take(progress, part, now)
-      return { parts: progress.parts, firstPartAt: now }
+      return finished(progress)
     })
   )
 }
@@ -91,11 +91,13 @@ const streamed = (request: Request, progress: Progress): Effect.Effect<Reply, Ai
     return Effect.flatMap(beside(consume, watch(request.timeouts, progress, startedAt)), () => finished(progress))
   })
 
-const finished = (progress: Progress): Effect.Effect<Reply, AiError.AiError> => {
-  const { firstPartAt, parts } = progress
-  const ended = progress.chars > maxReply || parts.some((part) => part.type === "finish")
-  if (!ended) return Effect.fail(signal("StreamCut", "the stream ended without a finish part"))
-  return Effect.succeed({ parts, ...defined({ firstPartAt }) })
+/** The reply, if it came to an end; one that is too long counts as cut off, whatever its finish part says. */
+const finished = ({ chars, firstPartAt, parts }: Progress): Effect.Effect<Reply, AiError.AiError> => {
+  const finish = parts.findLast((part) => part.type === "finish")
+  const cut = chars > maxReply
+  if (finish === undefined && !cut) return Effect.fail(signal("StreamCut", "the reply ended without a finish part"))
+  if (finish?.reason === "error") return Effect.fail(signal("StreamCut", "the reply ended with an error"))
+  return Effect.succeed({ parts: cut ? parts.filter((part) => part !== finish) : parts, ...defined({ firstPartAt }) })
 }
 
 /** Fails when nothing that says something has come for too long. */

@@ -123,7 +123,7 @@ const tags = { retry: "ModelUnavailable", timeout: "ModelTimeout", refusal: "Mod
 
 /** How long the provider asks us to wait: AiError's field, else the headers (ms, seconds or a date; RI-006). */
 const retryAfter = (error: AiError.AiError, now: number): number | undefined => {
-  if (error.retryAfter !== undefined) return Duration.toMillis(error.retryAfter)
+  if (error.retryAfter !== undefined && Duration.isFinite(error.retryAfter)) return Duration.toMillis(error.retryAfter)
   const headers = responseOf(error)?.headers ?? {}
   const header = (name: string): string | undefined => {
     const key = Object.keys(headers).find((key) => key.toLowerCase() === name)
@@ -136,9 +136,10 @@ const retryAfter = (error: AiError.AiError, now: number): number | undefined => 
 }
 
 const millis = (text: string | undefined, unit: number): number | undefined =>
-  text !== undefined && /^\d+(\.\d+)?$/.test(text) ? Math.ceil(Number(text) * unit) : undefined
+  text !== undefined && /^\d{1,12}(\.\d+)?$/.test(text) ? Math.ceil(Number(text) * unit) : undefined
 
+/** Date.parse reads a year in almost anything; an HTTP date begins with its weekday. */
 const untilDate = (text: string | undefined, now: number): number | undefined => {
-  const date = text === undefined || !/[A-Za-z]/.test(text) ? Number.NaN : Date.parse(text)
+  const date = text === undefined || !/^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)/.test(text) ? Number.NaN : Date.parse(text)
   return Number.isNaN(date) || date <= now ? undefined : Math.ceil((date - now) / 1000) * 1000
 }

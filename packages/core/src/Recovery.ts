@@ -34,7 +34,9 @@ const verdict = (attempt: Attempt, call: Call): Effect.Effect<Draft, JournalErro
   Effect.gen(function* () {
     const ending = isEnding(attempt.journal.state)
     const { callId, name } = call
-    if (call.effect === "idempotent" && !ending) return { _tag: "CallRequeued", callId, because: "idempotent" }
+    // In a fork the key is another one, so there even an idempotent call is not simply run again.
+    const again = call.effect === "idempotent" && call.status === "started" && !ending
+    if (again) return { _tag: "CallRequeued", callId, because: "idempotent" }
     const known = yield* ask(attempt, call)
     switch (known._tag) {
       case "Done":

@@ -3,10 +3,10 @@
  *
  * @since 0.1.0
  */
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
 import type { Attempt } from "./Attempt.ts"
-import type { JournalError } from "./Journal.ts"
-import type { Failure } from "./RunEvent.ts"
+import type { Journal, JournalError } from "./Journal.ts"
+import type { Draft, Failure } from "./RunEvent.ts"
 
 const minute = 60_000
 /** How long a Run rests after a model failed, the last one for every further rest (SPEC 2). */
@@ -17,9 +17,13 @@ export const perform = (
   { journal, now }: Attempt,
   failure: Failure | undefined
 ): Effect.Effect<boolean, JournalError> => {
-  if (failure === undefined) return journal.put({ _tag: "RunSuspended" }, { commit: true })
+  if (failure === undefined) return rested(journal, { _tag: "RunSuspended" })
   const { rests } = journal.state
   const rest = Math.max(restMillis[Math.min(rests, 3)] ?? minute, failure.retryAfterMs ?? 0)
   const retry = { wakeAt: now() + rest, count: rests + 1, failure }
-  return journal.put({ _tag: "RunSuspended", retry }, { commit: true })
+  return rested(journal, { _tag: "RunSuspended", retry })
 }
+
+/** An append whose answer was lost has landed, but what came after it may have ended the wait. */
+const rested = (journal: Journal, suspended: Draft): Effect.Effect<boolean, JournalError> =>
+  Effect.map(journal.put(suspended, { commit: true }), (made) => made && journal.state.head.status === "waiting")

@@ -7,8 +7,9 @@
  * @since 0.1.0
  */
 export { answer, cancel, pause, send } from "./Control.ts"
-export type { RunInfo } from "./Runs.ts"
+export type { ForkInput, ListInput, RunInfo } from "./Runs.ts"
 export { checkpoints, fork, get, list, prune, remove } from "./Runs.ts"
+export type { EventsError, EventsInput } from "./RunStream.ts"
 export { events, stream, streamResume } from "./RunStream.ts"
 export type { ResumeError, ResumeInput, StartError, StartInput } from "./Start.ts"
 export { accept, resume, start } from "./Start.ts"

@@ -306,20 +306,21 @@ const supersedes = (wait: Wait): boolean =>
 
 const suspended = (head: Head, event: EventOf<"RunSuspended">): Head => {
   const retry = event.retry === undefined ? head.retry : { ...event.retry, since: event.at }
-  const times = head.waits.flatMap((wait) => (wait.expiresAt === undefined ? [] : [wait.expiresAt]))
-  const wakeAt = Math.min(...times, retry?.wakeAt ?? Number.POSITIVE_INFINITY)
-  return {
-    ...to(head, "waiting", event.at),
-    ...defined({ retry }),
-    ...(wakeAt === Number.POSITIVE_INFINITY ? undefined : { wakeAt })
-  }
+  return { ...to(head, "waiting", event.at), ...defined({ retry }), ...due(head.waits, retry?.wakeAt) }
+}
+
+/** When the first of these waits is over, or that other time has come. */
+const due = (waits: Head["waits"], other = Number.POSITIVE_INFINITY): Pick<Head, "wakeAt"> => {
+  const wakeAt = Math.min(other, ...waits.map((wait) => wait.expiresAt ?? Number.POSITIVE_INFINITY))
+  return wakeAt === Number.POSITIVE_INFINITY ? {} : { wakeAt }
 }
 
 const forked = (head: Head, at: number): Head => {
   const { parent: _, ...root } = without(head, "retry", "wakeAt")
-  const ended = isTerminal(head)
+  const waiting = head.waits.length > 0 || head.paused !== undefined
   return {
-    ...to(root, ended ? head.status : head.waits.length > 0 ? "waiting" : "accepted", at),
+    ...to(root, isTerminal(head) ? head.status : waiting ? "waiting" : "accepted", at),
+    ...(waiting ? due(head.waits, head.retry === undefined ? head.wakeAt : undefined) : undefined),
     attempts: 0,
     turnOpen: false
   }

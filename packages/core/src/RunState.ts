@@ -251,7 +251,7 @@ const turnCompleted = (state: RunState, event: EventOf<"TurnCompleted">): RunSta
   const next = kept ? withReply(base, event, calls) : base
   if (rejected !== undefined) return reject(next, event, rejected)
   const accepted = { ...omit(next, "feedback"), rejections: noRejections }
-  if (calls.length > 0) return accepted
+  if (calls.length > 0 && whyNotRun(state, event) === undefined) return accepted
   const output = event.output === undefined ? undefined : { output: event.output }
   return { ...accepted, answer: { text: Messages.textOf(reply), ...output } }
 }

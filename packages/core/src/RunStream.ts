@@ -35,20 +35,20 @@ const page = 1000
 export const stream = <A extends Agent>(
   agent: A,
   input: StartInput
-): Stream.Stream<RunUpdate<Output<A>, StartError>, Lift<ReadError>, Services<A> | CheckpointStore> =>
+): Stream.Stream<RunUpdate<Output<A>, StartError>, never, Services<A> | CheckpointStore> =>
   streamed(input.runId, (hooks) => start(agent, input, hooks))
 
 /** Resumes a Run and streams it. */
 export const streamResume = <A extends Agent>(
   agent: A,
   input: ResumeInput
-): Stream.Stream<RunUpdate<Output<A>, ResumeError>, Lift<ReadError>, Services<A> | CheckpointStore> =>
+): Stream.Stream<RunUpdate<Output<A>, ResumeError>, never, Services<A> | CheckpointStore> =>
   streamed(input.runId, (hooks) => resume(agent, input, hooks))
 
 const streamed = <O, E, R>(
   runId: string,
   drive: (hooks: Hooks) => Effect.Effect<Outcome<O>, E, R>
-): Stream.Stream<RunUpdate<O, E>, Lift<ReadError>, R | CheckpointStore> =>
+): Stream.Stream<RunUpdate<O, E | Lift<ReadError>>, never, R | CheckpointStore> =>
   Stream.unwrap(
     Effect.gen(function* () {
       const queue = yield* Queue.dropping<Committed | Delta, Cause.Done>(capacity)
@@ -64,7 +64,9 @@ const streamed = <O, E, R>(
       const ended = Effect.flatMap(Fiber.await(fiber), (exit) =>
         Effect.map(gaps.upTo(last), (missed): ReadonlyArray<RunUpdate<O, E>> => [...missed, end(exit)])
       )
-      return Stream.flattenIterable(Stream.concat(updates, Stream.fromEffect(ended)))
+      return Stream.flattenIterable(Stream.concat(updates, Stream.fromEffect(ended))).pipe(
+        Stream.catch((error) => Stream.succeed({ _tag: "Failed" as const, error }))
+      )
     })
   )
 
@@ -107,6 +109,9 @@ const between = (
     )
   )
 
+/** How `events` can fail. */
+export type EventsError = Lift<ReadError | StoreError | RunNotFound>
+
 export interface EventsInput {
   /** The last seq that was seen. Default 0. */
   readonly after?: number
@@ -118,7 +123,7 @@ export interface EventsInput {
 export const events = (
   runId: string,
   { after = 0, follow = true }: EventsInput = {}
-): Stream.Stream<Entry, Lift<ReadError | StoreError | RunNotFound>, CheckpointStore> =>
+): Stream.Stream<Entry, EventsError, CheckpointStore> =>
   Stream.paginate(after, (position) =>
     Effect.gen(function* () {
       const { entry, head } = yield* lift(Outside.look(runId))

@@ -17,6 +17,8 @@ export type Delta =
   | (Of & { readonly _tag: "TextDelta"; readonly text: string })
   | (Of & { readonly _tag: "ReasoningDelta"; readonly text: string })
   | (Of & { readonly _tag: "TryStarted" })
+  /** A handler starts to run. */
+  | { readonly _tag: "CallStarted"; readonly callId: string; readonly name: string }
   /** Progress of a running tool. */
   | { readonly _tag: "ToolProgress"; readonly callId: string; readonly value: unknown }
 

@@ -78,6 +78,13 @@ export const resume = <A extends Agent>(
   hooks: Hooks = silent
 ): Effect.Effect<Outcome<Output<A>>, ResumeError, Services<A>> => typed<A, ResumeError>(resumed(agent, input, hooks))
 
+/** What a sweep does: the same, but a pause stays, since only a person lifts it. */
+export const goOn = <A extends Agent>(
+  agent: A,
+  runId: string
+): Effect.Effect<Outcome<Output<A>>, ResumeError, Services<A>> =>
+  typed<A, ResumeError>(resumed(agent, { runId }, silent, true))
+
 /** Stores a task as `accepted` and drives nothing; whoever resumes it drives it. The same again is a no-op. */
 export const accept = (
   agent: Agent,
@@ -135,7 +142,7 @@ const started = (agent: Agent, input: StartInput, hooks: Hooks) =>
     return yield* driven(agent, { runId, before, without: [], ...hooks })
   })
 
-const resumed = (agent: Agent, input: ResumeInput, hooks: Hooks) =>
+const resumed = (agent: Agent, input: ResumeInput, hooks: Hooks, keepsPause = false) =>
   Effect.gen(function* () {
     const { by = "resume", limits, reopen = limits !== undefined, runId, without = [] } = input
     const seen = yield* lift(Outside.look(runId))
@@ -148,7 +155,7 @@ const resumed = (agent: Agent, input: ResumeInput, hooks: Hooks) =>
     const changes = limits === undefined ? undefined : { limits: Input.limits(limits) }
     const before = ({ head, outcome }: RunState): Effect.Effect<ReadonlyArray<Draft>> => {
       if (outcome !== undefined) return Effect.succeed(reopens ? [{ _tag: "RunReopened", by, ...changes }] : [])
-      return Effect.succeed(head.paused === undefined ? [] : [{ _tag: "PauseLifted", by }])
+      return Effect.succeed(head.paused === undefined || keepsPause ? [] : [{ _tag: "PauseLifted", by }])
     }
     return yield* driven(agent, { runId, before, without, ...hooks })
   })
@@ -157,7 +164,8 @@ const resumed = (agent: Agent, input: ResumeInput, hooks: Hooks) =>
 const rests = ({ head, now }: { readonly head: Head; readonly now: number }, keepsPause: boolean): boolean => {
   if (head.status !== "waiting") return isTerminal(head)
   if (head.paused !== undefined) return keepsPause
-  return !(head.wakeAt !== undefined && head.wakeAt <= now)
+  // A fork that was never driven may hold a doubt that its tool can settle.
+  return head.attempts > 0 && !(head.wakeAt !== undefined && head.wakeAt <= now)
 }
 
 const driven = (agent: Agent, input: Omit<Parameters<typeof drive>[0], "agent">) =>

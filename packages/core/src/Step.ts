@@ -70,7 +70,7 @@ const ending = ({ fatal, head, recoveries, stopReason, answer }: RunState, limit
 const stopped = (reason: StopReason, answer: string | undefined): StoredOutcome => ({
   _tag: "Stopped",
   reason,
-  ...defined({ answer })
+  ...defined({ answer: answer === "" ? undefined : answer })
 })
 
 const paused = ({ head }: RunState): Maybe => (head.paused === undefined ? undefined : wait)

@@ -9,7 +9,7 @@ import { CheckpointStore, type Entry, type StoreError } from "./CheckpointStore.
 import type { Outcome } from "./Outcome.ts"
 import { Owner } from "./Owner.ts"
 import { type Lift, lift } from "./RunError.ts"
-import { resume, type ResumeError } from "./Start.ts"
+import { goOn, type ResumeError } from "./Start.ts"
 
 /** What became of one Run of a sweep. */
 export type Recovered =
@@ -43,7 +43,7 @@ export const recover = <As extends ReadonlyArray<Agent>>(
 }
 
 const driven = (agent: Agent, runId: string) =>
-  Effect.match(resume(agent, { runId, by: "recover" }), {
+  Effect.match(goOn(agent, runId), {
     onSuccess: (outcome): ReadonlyArray<Recovered> => [{ _tag: "Driven", runId, outcome }],
     onFailure: (error): ReadonlyArray<Recovered> =>
       error.reason._tag === "RunBusy" ? [] : [{ _tag: "Failed", runId, error }]

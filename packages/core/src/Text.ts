@@ -37,7 +37,7 @@ export const middleOut = (text: string, max: number): string => {
 export const safeMessage = (text: string, max: number): string => {
   const kept = head(text, max * 4)
     .split("\n")
-    .filter((line) => !/^\s+at\s|^\s*at .+:\d+:\d+\)?$/.test(line))
+    .filter((line) => !/^\s+at\s(?!\[["\d])|^\s*at .+:\d+:\d+\)?$/.test(line)) // `at ["a"][0]` is a schema's path
     .join("\n")
     .replace(/(?:file:\/\/)?(?:[A-Za-z]:)?(?:[\\/][\w.@~+-]+){2,}/g, (path) => path.slice(path.search(/[^\\/]*$/)))
   return head(wellFormed(kept), max).trim() || "no message"

@@ -49,6 +49,7 @@ export const run = (attempt: Attempt, ready: Ready): Effect.Effect<boolean, Jour
     Effect.gen(function* () {
       if (!(yield* restore(start(attempt, ready)))) return false
       const startedAt = attempt.now()
+      attempt.publish({ _tag: "CallStarted", callId: ready.call.callId, name: ready.call.name })
       const result = yield* Effect.result(restore(attempt.stoppable.run("tool", execute(attempt, ready))))
       if (Result.isFailure(result) && result.failure._tag === "OwnershipLost") return yield* result.failure
       const output = Result.isSuccess(result) ? result.success : stopped(ready.tool)
@@ -134,11 +135,9 @@ const intercepted = (
 /** One execution of the handler; total. */
 const once = (attempt: Attempt, ready: Ready, count: number): Effect.Effect<ToolOutput> => {
   const { tool } = ready
-  const timeout = Effect.succeed(timedOut(tool))
+  const timeout = Effect.sync(() => timedOut(tool))
   const handled = Effect.flatMap(handler(attempt, ready, count), (value) => ToolResult.success(tool, value))
-  return Effect.catchCause(within(handled, tool.timeout, timeout), (cause) =>
-    Cause.hasInterruptsOnly(cause) ? Effect.failCause(cause as Cause.Cause<never>) : failed(tool, cause)
-  )
+  return Effect.catchCause(within(handled, tool.timeout, timeout), (cause) => failed(tool, cause))
 }
 
 const handler = (
@@ -180,6 +179,8 @@ const broken = (defect: unknown): ToolOutput =>
   ToolResult.errorOutput(ToolResult.messageOf(defect), ToolResult.tagOf(defect))
 
 const failed = (tool: AgentTool, cause: Cause.Cause<unknown>): Effect.Effect<ToolOutput> => {
+  // By itself: where we interrupt it, nothing after it runs.
+  if (Cause.hasInterruptsOnly(cause)) return Effect.succeed(stopped(tool))
   const reason = cause.reasons.find(Cause.isFailReason)
   if (reason === undefined) {
     return Effect.succeed(broken(Cause.squash(cause)))

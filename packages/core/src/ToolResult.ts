@@ -12,8 +12,9 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
-import type { Json } from "effect/Schema"
+import * as Schema from "effect/Schema"
 import * as AiError from "effect/ai/AiError"
+import * as Prompt from "effect/ai/Prompt"
 import type { AgentTool } from "./AgentTool.ts"
 import type { ToolOutput } from "./Interceptor.ts"
 import { Fatal, Retryable } from "./RunError.ts"
@@ -27,7 +28,7 @@ export const maxError = 2_000
 /** What goes into the event. */
 export interface Bounded {
   readonly isFailure: boolean
-  readonly result: Json
+  readonly result: Schema.Json
   readonly shown?: string
 }
 
@@ -40,42 +41,68 @@ export const success = (tool: AgentTool, value: unknown): Effect.Effect<ToolOutp
 
 const output = (result: unknown): ToolOutput => ({ isFailure: false, result: toJson(result) })
 
+const encodePart = Schema.encodeUnknownSync(Schema.toCodecJson(Prompt.ToolModelOutputPart))
+
+/** No provider takes an empty text; a file is never cut. */
 const modelOutput = ({ tool }: AgentTool, value: unknown): Pick<ToolOutput, "modelOutput"> => {
-  const parts = tool.toModelOutput?.(value)
-  return parts === undefined ? {} : { modelOutput: parts.map(toJson) }
+  const parts = tool.toModelOutput?.(value).flatMap((part): ReadonlyArray<Prompt.ToolModelOutputPart> => {
+    if (part.type !== "text") return [part]
+    return part.text.trim() === "" ? [] : [{ ...part, text: Text.middleOut(part.text, maxShown) }]
+  })
+  return parts === undefined || parts.length === 0 ? {} : { modelOutput: parts.map((part) => toJson(encodePart(part))) }
 }
 
 /** A typed failure of the tool, as its failure schema encodes it; else by its message. */
 export const failure = (tool: AgentTool, error: unknown): Effect.Effect<ToolOutput> =>
   Effect.suspend(() => tool.encodeFailure(error)).pipe(
-    Effect.map((encoded): ToolOutput => ({ isFailure: true, result: bounded(toJson(encoded)), error: tagOf(error) })),
+    Effect.map((encoded): ToolOutput => ({
+      isFailure: true,
+      result: bounded(withMessage(toJson(encoded), error)),
+      error: tagOf(error)
+    })),
     Effect.catchCause(() => Effect.succeed(errorOutput(messageOf(error), tagOf(error))))
   )
+
+/** A schema drops an error's `message` where it is a getter, but that is what helps the model. */
+const withMessage = (encoded: Schema.Json, error: unknown): Schema.Json => {
+  if (typeof encoded !== "object" || encoded === null || Array.isArray(encoded) || "message" in encoded) return encoded
+  const said = Predicate.hasProperty(error, "message") && typeof error.message === "string" && error.message !== ""
+  return said ? { ...encoded, message: messageOf(error) } : encoded
+}
 
 /** An error result with a message of ours. */
 export const errorOutput = (message: string, error: string): ToolOutput => ({
   isFailure: true,
   result: { error: describe(message) },
-  error: Text.head(error, 100)
+  error
 })
 
-const bounded = (result: Json): Json =>
-  JSON.stringify(result).length <= maxError ? result : { error: Text.head(JSON.stringify(result), maxError - 100) }
+const bounded = (result: Schema.Json): Schema.Json =>
+  JSON.stringify(result).length <= maxError ? result : { error: fitting(JSON.stringify(result)) }
 
 /** A message for the model: bounded, without stack and paths. */
-export const describe = (message: string): string => Text.safeMessage(message, maxError - 100)
+export const describe = (message: string): string => fitting(Text.safeMessage(message, maxError))
+
+/** Cut where its JSON text, which escapes some characters, is too long for an error. */
+const fitting = (text: string): string => {
+  const size = JSON.stringify(text).length
+  const max = maxError - 100
+  return size <= max ? text : fitting(Text.head(text, Math.floor((text.length * max) / size)))
+}
 
 /** The name of an error, for spans and guards. */
 export const tagOf = (error: unknown): string => {
   try {
     if (Predicate.hasProperty(error, "_tag") && typeof error._tag === "string") {
-      return error._tag === "AiError" && AiError.isAiError(error) ? error.reason._tag : error._tag
+      return tag(error._tag === "AiError" && AiError.isAiError(error) ? error.reason._tag : error._tag)
     }
-    return error instanceof Error ? error.name : "Error"
+    return error instanceof Error ? tag(error.name) : "Error"
   } catch {
     return "Error"
   }
 }
+
+const tag = (name: string): string => Text.head(Text.wellFormed(name), 100)
 
 /** A message of anything that can be thrown; total. */
 export const messageOf = (error: unknown): string => {
@@ -105,13 +132,22 @@ export const bound = ({ isFailure, result }: ToolOutput): Bounded => {
 }
 
 /** JSON with well-formed text and nothing that JSON has no word for; throws the path of what has none. */
-export const toJson = (value: unknown): Json => {
+export const toJson = (value: unknown): Schema.Json => {
   const text = JSON.stringify(value, (key, part: unknown) => {
     if (typeof part === "bigint") throw new Unencodable(key)
     if (typeof part === "string") return Text.wellFormed(part)
     return part instanceof Uint8Array ? `<${part.length} bytes>` : part
   })
-  return text === undefined ? null : JSON.parse(text)
+  if (text === undefined) return null
+  const json: Schema.Json = JSON.parse(text)
+  return text.includes("\\ud") ? wellFormedKeys(json) : json
+}
+
+/** Keys cannot be renamed while they are written; the escape of a lone surrogate says that there may be one. */
+const wellFormedKeys = (json: Schema.Json): Schema.Json => {
+  if (typeof json !== "object" || json === null) return json
+  if (Array.isArray(json)) return json.map(wellFormedKeys)
+  return Object.fromEntries(Object.entries(json).map(([key, part]) => [Text.wellFormed(key), wellFormedKeys(part)]))
 }
 
 class Unencodable extends Error {

@@ -50,7 +50,8 @@ const untilNext = (attempt: Attempt): number => {
   const now = attempt.now()
   const { oldest } = attempt.journal
   const flush = oldest === undefined ? flushMillis : oldest + flushMillis - now
-  return Math.max(1, Math.min(flush, flushMillis, Deadline.remaining(attempt)))
+  const left = Deadline.remaining(attempt)
+  return Math.max(1, Math.min(flush, flushMillis, left > 0 ? left : flushMillis))
 }
 
 const flush = ({ journal }: Attempt, now: number): Effect.Effect<unknown, JournalError> =>
@@ -73,7 +74,7 @@ const guarded = (attempt: Attempt, effect: Effect.Effect<unknown, JournalError>)
 const stop = (attempt: Attempt): Effect.Effect<void, JournalError> => {
   const { journal, stoppable } = attempt
   if (!stoppable.active) return Effect.void
-  const halt = stoppable.halt(new Halted())
+  const halt = Effect.suspend(() => stoppable.halt(new Halted()))
   if (journal.state.head.cancelled !== undefined) return halt
   return Effect.flatMap(Deadline.check(attempt, stoppable.phase), (over) => (over ? halt : Effect.void))
 }

@@ -23,5 +23,5 @@ export const lastMessages =
     while (start < history.length && history.at(start)?.role === "tool") start++
     const first = history.at(0)
     if (first === undefined || start === 1) return history.slice()
-    return [first, ...history.slice(start)]
+    return [first].concat(history.slice(start))
   }

@@ -75,6 +75,7 @@ describe("the types of an agent", () => {
     const run = Run.start(strict, input)
     expectTypeOf<Effect.Services<typeof run>>().toEqualTypeOf<Kept | Handlers | Mail | Permissions | Budget>()
     // @ts-expect-error Permissions and Budget are missing
+    // @effect-diagnostics-next-line missingEffectContext:off
     void Effect.runPromise(run.pipe(Effect.provide(world)))
     const plugins = Layer.mergeAll(
       Layer.succeed(Permissions, plugin),
