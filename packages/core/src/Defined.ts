@@ -12,6 +12,6 @@ export type Defined<A> = {
 /** The fields that are set. */
 export const defined = <A extends object>(fields: A): Defined<A> => {
   const set: { [key: string]: unknown } = {}
-  for (const [key, value] of Object.entries(fields)) if (value !== undefined) set[key] = value
+  for (const key in fields) if (fields[key] !== undefined) set[key] = fields[key]
   return set as Defined<A>
 }

@@ -40,19 +40,23 @@ const one = Effect.fnUntraced(function* (
     isDone(cause) ? Effect.void : failed(observer, cause)
   )
   const fiber = yield* Effect.forkDetach(safely)
+  let dropped = 0
   yield* Effect.addFinalizer(() =>
     Effect.andThen(Queue.end(queue), Effect.timeoutOption(Fiber.await(fiber), drain)).pipe(
-      Effect.andThen(Fiber.interrupt(fiber))
+      Effect.andThen(Fiber.interrupt(fiber)),
+      Effect.andThen(Effect.suspend(() => (dropped === 0 ? Effect.void : missed(observer, dropped))))
     )
   )
-  let dropped = false
   return (entries) => {
-    for (const entry of entries) dropped = !Queue.offerUnsafe(queue, entry) || dropped
+    for (const entry of entries) if (!Queue.offerUnsafe(queue, entry)) dropped++
   }
 })
 
 const isDone = (cause: Cause.Cause<unknown>): boolean =>
   cause.reasons.every((reason) => Cause.isFailReason(reason) && Cause.isDone(reason.error))
+
+const missed = ({ name }: Observer, count: number): Effect.Effect<void> =>
+  Effect.logWarning(`The observer ${name} was too slow for ${count} events of this attempt; the journal has them.`)
 
 const failed = ({ name }: Observer, cause: Cause.Cause<unknown>): Effect.Effect<void> =>
   Effect.logWarning(`The observer ${name} failed and gets no more events of this attempt; the Run goes on.`, cause)

@@ -21,7 +21,7 @@ import {
   Poisoned
 } from "./RunError.ts"
 import type { Failure } from "./RunEvent.ts"
-import type { Ending } from "./Step.ts"
+import { type Ending, maxRests } from "./Step.ts"
 import { completed } from "./ToolCalls.ts"
 import { defined } from "./Defined.ts"
 
@@ -64,9 +64,10 @@ const stored = (runId: string, ending: Ending): StoredOutcome => {
 const encode = Schema.encodeSync(Schema.toCodecJson(FatalReason))
 const failed = (reason: FatalReason): StoredOutcome => ({ _tag: "Failed", error: encode(reason) })
 
-const fatalReason = (runId: string, { message, status, tag }: Failure): FatalReason => {
+const fatalReason = (runId: string, { message, retryable, status, tag }: Failure): FatalReason => {
   if (tag === "ModelRefusal") return new ModelRefusal({ runId, detail: message })
-  return new ModelRejected({ runId, detail: message, ...defined({ status }) })
+  const detail = retryable ? `still unavailable after ${maxRests} rests: ${message}` : message
+  return new ModelRejected({ runId, detail, ...defined({ status }) })
 }
 
 /** The reason to come back that a resting Run has. */

@@ -28,6 +28,25 @@ export const within = <A, E, R, A2, E2, R2>(
   onTimeout: Effect.Effect<A2, E2, R2>
 ): Effect.Effect<A | A2, E | E2, R | R2> => beside(effect, Effect.andThen(Effect.sleep(duration), onTimeout))
 
+/**
+ * `retry(effect)`, set up only when the first try has failed: a schedule costs more than most tries. The retry is given
+ * an effect that fails with that failure first.
+ */
+export const ifFails = <A, E, R, E2, R2>(
+  effect: Effect.Effect<A, E, R>,
+  retry: (effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E2, R2>
+): Effect.Effect<A, E2, R | R2> =>
+  Effect.catch(effect, (error) => {
+    let first: Effect.Effect<A, E, R> | undefined = Effect.fail(error)
+    return retry(
+      Effect.suspend(() => {
+        const next = first ?? effect
+        first = undefined
+        return next
+      })
+    )
+  })
+
 /** What was running was stopped; the state says why. */
 export class Halted extends Data.TaggedError("Halted")<{}> {}
 
@@ -41,6 +60,8 @@ export type Phase = "model" | "retry" | "tool" | "guard"
 export class Stoppable {
   private readonly running = new Set<Fiber.Fiber<unknown, unknown>>()
   private halted: Halt | undefined
+  /** The tools that began or ended since the watch looked last. */
+  readonly lately = new Set<string>()
   /** The last phase that was entered. */
   phase: Phase = "guard"
 

@@ -23,7 +23,7 @@ import { CheckpointCorrupt, CheckpointTooNew, OwnershipLost, StoreUnavailable } 
 import * as RunEvent from "./RunEvent.ts"
 import type { Head } from "./RunHead.ts"
 import * as RunState from "./RunState.ts"
-import { within } from "./Interruption.ts"
+import { ifFails, within } from "./Interruption.ts"
 
 export type ReadError = StoreUnavailable | CheckpointCorrupt | CheckpointTooNew
 export type JournalError = ReadError | OwnershipLost
@@ -179,10 +179,9 @@ export class Journal {
       head: headRow(this.staged.state.head),
       ...(head.agent === "" ? { lease } : undefined)
     }
-    const repeated = Effect.retry(store.append(request), {
-      schedule: appendRetry,
-      while: (error) => error._tag === "StoreUnavailable"
-    })
+    const repeated = ifFails(store.append(request), (again) =>
+      Effect.retry(again, { schedule: appendRetry, while: (error) => error._tag === "StoreUnavailable" })
+    )
     return within(
       repeated,
       appendTimeout,

@@ -24,8 +24,11 @@ const asked = (
     const verdict = check()
     if (!Effect.isEffect(verdict)) return Effect.succeed({ guard, verdict })
     const flush = journal.owes ? journal.commit : Effect.void
-    return Effect.map(Effect.andThen(flush, stoppable.run("guard", verdict)), (verdict) => ({ guard, verdict }))
-  }).pipe(Effect.catchDefect(() => Effect.succeed({ guard, verdict: Guard.deny(`the guard ${guard} failed`) })))
+    const total = Effect.catchCause(verdict, () => Effect.succeed(broken(guard))) // if it interrupts itself, too
+    return Effect.map(Effect.andThen(flush, stoppable.run("guard", total)), (verdict) => ({ guard, verdict }))
+  }).pipe(Effect.catchDefect(() => Effect.succeed({ guard, verdict: broken(guard) })))
+
+const broken = (guard: string): Guard.Verdict => Guard.deny(`the guard ${guard} failed`)
 
 /** All guards in order. */
 const judge = (
@@ -62,7 +65,9 @@ export const step = Effect.fnUntraced(function* (
     return { _tag: "Hold", drafts: [asked] }
   }
   const given = verdictGiven(worst, on, true)
-  return verdict._tag === "Nudge" ? { ...go(judgements, on), drafts: [given] } : { _tag: "Hold", drafts: [given] }
+  if (verdict._tag !== "Nudge") return { _tag: "Hold", drafts: [given] }
+  const going = go(judgements, on)
+  return { ...going, drafts: [...going.drafts, given] }
 })
 
 /** A call that is proposed. */

@@ -101,22 +101,21 @@ const finished = ({ chars, firstPartAt, parts }: Progress): Effect.Effect<Reply,
 }
 
 /** Fails when nothing that says something has come for too long. */
-const watch = (
+const watch = Effect.fnUntraced(function* (
   { firstPart, idle, total }: Timeouts,
   progress: Progress,
   startedAt: number
-): Effect.Effect<never, AiError.AiError> =>
-  Effect.gen(function* () {
-    while (true) {
-      const now = yield* Clock.currentTimeMillis
-      const [limit, name] = progress.lastPartAt === undefined ? [firstPart, "no first part"] : [idle, "no further part"]
-      const silentUntil = (progress.lastPartAt ?? startedAt) + Duration.toMillis(limit)
-      const end = startedAt + Duration.toMillis(total)
-      if (now >= end) return yield* signal("Timeout", `no whole reply within ${Duration.format(total)}`)
-      if (now >= silentUntil) return yield* signal("Timeout", `${name} within ${Duration.format(limit)}`)
-      yield* Effect.sleep(Math.min(silentUntil, end) - now)
-    }
-  })
+): Effect.fn.Return<never, AiError.AiError> {
+  while (true) {
+    const now = yield* Clock.currentTimeMillis
+    const [limit, name] = progress.lastPartAt === undefined ? [firstPart, "no first part"] : [idle, "no further part"]
+    const silentUntil = (progress.lastPartAt ?? startedAt) + Duration.toMillis(limit)
+    const end = startedAt + Duration.toMillis(total)
+    if (now >= end) return yield* signal("Timeout", `no whole reply within ${Duration.format(total)}`)
+    if (now >= silentUntil) return yield* signal("Timeout", `${name} within ${Duration.format(limit)}`)
+    yield* Effect.sleep(Math.min(silentUntil, end) - now)
+  }
+})
 
 const take = (progress: Progress, part: Response.AnyPart, now: number): void => {
   progress.parts.push(part)

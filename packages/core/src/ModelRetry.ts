@@ -62,7 +62,7 @@ export const table: Table = {
 
 export interface ModelRetry {
   readonly table: Table
-  /** The waits between tries; a provider's Retry-After lengthens them. Default 4 retries, 1 s × 2ⁿ, at most 30 s, ± 20 %. */
+  /** The waits between tries; a provider's Retry-After takes the place of one. Default 4 retries, 1 s × 2ⁿ, at most 30 s, ± 20 %. */
   readonly schedule: Schedule.Schedule<unknown>
   /** A longer Retry-After makes the Run rest instead of its process wait. Default 60 s. */
   readonly longestWait: Duration.Duration
@@ -135,8 +135,9 @@ const retryAfter = (error: AiError.AiError, now: number): number | undefined => 
   )
 }
 
+/** Zero says nothing about when: then our own schedule holds. */
 const millis = (text: string | undefined, unit: number): number | undefined =>
-  text !== undefined && /^\d{1,12}(\.\d+)?$/.test(text) ? Math.ceil(Number(text) * unit) : undefined
+  text !== undefined && /^\d{1,12}(\.\d+)?$/.test(text) ? Math.ceil(Number(text) * unit) || undefined : undefined
 
 /** Date.parse reads a year in almost anything; an HTTP date begins with its weekday. */
 const untilDate = (text: string | undefined, now: number): number | undefined => {

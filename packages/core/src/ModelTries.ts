@@ -11,6 +11,7 @@ import type * as Prompt from "effect/ai/Prompt"
 import { wireToolkit } from "./AgentTool.ts"
 import type { Attempt } from "./Attempt.ts"
 import type { Reply } from "./Interceptor.ts"
+import { ifFails } from "./Interruption.ts"
 import * as ModelCall from "./ModelCall.ts"
 import { failureOf } from "./ModelRetry.ts"
 import * as Replies from "./Replies.ts"
@@ -32,19 +33,21 @@ export const make = (call: Call): Effect.Effect<Reply, AiError.AiError> => {
   const { attempt } = call
   const { longestWait, schedule, table } = attempt.modelRetry
   const failure = (error: AiError.AiError) => failureOf(error, table, attempt.now())
-  const retried = Effect.retry(once(call), {
-    while: (error) => {
-      const { class: kind, retryAfterMs = 0 } = failure(error)
-      return kind === "retry" && retryAfterMs <= Duration.toMillis(longestWait)
-    },
-    schedule: schedule.pipe(
-      Schedule.setInputType<AiError.AiError>(),
-      Schedule.modifyDelay(({ duration, input }) => {
-        const { retryAfterMs } = failure(input)
-        return Effect.succeed(retryAfterMs === undefined ? duration : Duration.millis(retryAfterMs))
-      })
-    )
-  })
+  const retried = ifFails(once(call), (again) =>
+    Effect.retry(again, {
+      while: (error) => {
+        const { class: kind, retryAfterMs = 0 } = failure(error)
+        return kind === "retry" && retryAfterMs <= Duration.toMillis(longestWait)
+      },
+      schedule: schedule.pipe(
+        Schedule.setInputType<AiError.AiError>(),
+        Schedule.modifyDelay(({ duration, input }) => {
+          const { retryAfterMs } = failure(input)
+          return Effect.succeed(retryAfterMs === undefined ? duration : Duration.millis(retryAfterMs))
+        })
+      )
+    })
+  )
   const traced = intercepted(call, (stage) => stage === "trace", retried)
   return Effect.catchDefect(traced, (defect) => Effect.fail(Replies.defect(defect)))
 }
@@ -107,8 +110,9 @@ const request = ({ attempt, prompt, tries, turn, withTools }: Call): ModelCall.R
 
 /** What was reported; else an estimate, if the model had begun to answer or may have read the request. */
 const usageOf = ({ prompt }: Call, progress: ModelCall.Progress, failed: Replies.TryError | undefined): Usage.Usage => {
+  const guess = () => Usage.estimate(Replies.lengthOf(prompt), progress.chars)
   const reported = Replies.usageOf(progress.parts)
-  if (reported !== undefined) return reported
+  if (reported !== undefined) return Usage.fromReport(reported, guess)
   const inFlight = progress.chars > 0 || (failed !== undefined && Replies.wasInFlight(failed))
-  return inFlight ? Usage.estimate(Replies.lengthOf(prompt), progress.chars) : Usage.zero
+  return inFlight ? guess() : Usage.zero
 }

@@ -13,7 +13,6 @@ import { failureOf, type Table } from "./ModelRetry.ts"
 import type { Failure, Of, ReplyPart } from "./RunEvent.ts"
 import * as Text from "./Text.ts"
 import * as ToolResult from "./ToolResult.ts"
-import * as Usage from "./Usage.ts"
 
 /** How a try failed: with an error, or because it was stopped. */
 export type TryError = AiError.AiError | "stopped"
@@ -48,10 +47,8 @@ export const lengthOf = (prompt: Prompt.Prompt): number =>
   prompt.content.reduce((sum, message) => sum + JSON.stringify(message.content).length, 0)
 
 /** What the provider said about usage. */
-export const usageOf = (parts: ReadonlyArray<Response.AnyPart>): Usage.Usage | undefined => {
-  const finish = parts.findLast((part) => part.type === "finish")
-  return finish === undefined ? undefined : Usage.fromResponse(finish.usage)
-}
+export const usageOf = (parts: ReadonlyArray<Response.AnyPart>): Response.Usage | undefined =>
+  parts.findLast((part) => part.type === "finish")?.usage
 
 /** A reply as TurnCompleted keeps it. */
 export const read = ({

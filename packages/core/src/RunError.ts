@@ -51,13 +51,13 @@ export class ToolUnavailable extends Schema.TaggedError<ToolUnavailable>()("Tool
 
 // ---- reasons to stop
 
-/** The provider refused the request itself (bad request, authentication, quota). */
+/** The provider refused the request itself (bad request, authentication, quota), or stayed away for eight rests. */
 export class ModelRejected extends Schema.TaggedError<ModelRejected>()("ModelRejected", {
   ...RunId,
   detail: Schema.String,
   status: Schema.optionalKey(Schema.Number)
 }) {
-  override readonly message = `Run ${this.runId}: the provider rejected the request${this.status === undefined ? "" : ` (${this.status})`}: ${this.detail}`
+  override readonly message = `Run ${this.runId}: no answer from the provider${this.status === undefined ? "" : ` (${this.status})`}: ${this.detail}`
 }
 /** The model refused to answer. */
 export class ModelRefusal extends Schema.TaggedError<ModelRefusal>()("ModelRefusal", {

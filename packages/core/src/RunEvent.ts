@@ -299,10 +299,7 @@ export type Of<Tag extends RunEvent["_tag"]> = Extract<RunEvent, { readonly _tag
 export type Draft = RunEvent extends infer Event ? (Event extends unknown ? Omit<Event, "at"> : never) : never
 
 /** An event with its time. */
-export const stamp = (draft: Draft, at: number): RunEvent => {
-  const { _tag, ...fields } = draft
-  return { _tag, at, ...fields } as RunEvent
-}
+export const stamp = (draft: Draft, at: number): RunEvent => Object.assign({ _tag: draft._tag, at }, draft) as RunEvent
 
 /** The kinds that announce what happens next; a conflict drops them. */
 export const intents: ReadonlySet<RunEvent["_tag"]> = new Set([

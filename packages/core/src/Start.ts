@@ -137,6 +137,8 @@ const started = (agent: Agent, input: StartInput, hooks: Hooks) =>
       yield* lift(same(state))
       return yield* lift(Outcomes.of(runId, state))
     }
+    // Another task is another task, also while its owner is at work.
+    if (seen?.entry.live === true) yield* lift(Effect.flatMap(Stored.load(runId, seen.entry.seq), same))
     const before = (state: RunState) =>
       state.head.agent === "" ? Effect.succeed([accepted(agent, input, task)]) : Effect.as(same(state), [])
     return yield* driven(agent, { runId, before, without: [], ...hooks })

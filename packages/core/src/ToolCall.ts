@@ -19,7 +19,7 @@ import type * as Tool from "effect/ai/Tool"
 import type { AgentTool } from "./AgentTool.ts"
 import { type Attempt, leaseMillis } from "./Attempt.ts"
 import type { Call } from "./Calls.ts"
-import { within } from "./Interruption.ts"
+import { ifFails, within } from "./Interruption.ts"
 import type { JournalError } from "./Journal.ts"
 import type { ToolOutput } from "./Interceptor.ts"
 import { Fatal, ToolFatal } from "./RunError.ts"
@@ -45,17 +45,24 @@ const retries = Schedule.exponential("1 second", 2).pipe(Schedule.upTo({ times: 
 
 /** Runs one call. False if it may not start, or not yet: ask `Step.next`. */
 export const run = (attempt: Attempt, ready: Ready): Effect.Effect<boolean, JournalError> =>
-  Effect.uninterruptibleMask((restore) =>
-    Effect.gen(function* () {
-      if (!(yield* restore(start(attempt, ready)))) return false
-      const startedAt = attempt.now()
-      attempt.publish({ _tag: "CallStarted", callId: ready.call.callId, name: ready.call.name })
-      const result = yield* Effect.result(restore(attempt.stoppable.run("tool", execute(attempt, ready))))
-      if (Result.isFailure(result) && result.failure._tag === "OwnershipLost") return yield* result.failure
-      const output = Result.isSuccess(result) ? result.success : stopped(ready.tool)
-      return yield* finish(attempt, ready, { output, startedAt })
-    })
-  )
+  Effect.uninterruptibleMask((restore) => masked(attempt, ready, restore))
+
+const masked = Effect.fnUntraced(function* (
+  attempt: Attempt,
+  ready: Ready,
+  restore: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+): Effect.fn.Return<boolean, JournalError> {
+  if (!(yield* restore(start(attempt, ready)))) return false
+  const startedAt = attempt.now()
+  const { lately } = attempt.stoppable
+  lately.add(ready.tool.name)
+  attempt.publish({ _tag: "CallStarted", callId: ready.call.callId, name: ready.call.name })
+  const result = yield* Effect.result(restore(attempt.stoppable.run("tool", execute(attempt, ready))))
+  lately.add(ready.tool.name)
+  if (Result.isFailure(result) && result.failure._tag === "OwnershipLost") return yield* result.failure
+  const output = Result.isSuccess(result) ? result.success : stopped(ready.tool)
+  return yield* finish(attempt, ready, { output, startedAt })
+})
 
 /** The call may still start: nothing came in between that forbids it. */
 const still =
@@ -106,11 +113,14 @@ const execute = (attempt: Attempt, ready: Ready): Effect.Effect<Executed> =>
     const retried = repeatable
       ? one.pipe(
           Effect.flatMap((output) => (output.kind === "retry" ? Effect.fail(output) : Effect.succeed(output))),
-          Effect.retry(retries),
+          (outcome) => ifFails(outcome, Effect.retry(retries)),
           Effect.catch(Effect.succeed)
         )
       : one
-    return intercepted(attempt, ready, (stage) => stage === "trace", retried).pipe(
+    const whole = intercepted(attempt, ready, (stage) => stage === "trace", retried)
+    // What an interceptor made is not known to be JSON.
+    const clean = attempt.plugins.interceptors.length === 0 ? whole : Effect.map(whole, ToolResult.clean)
+    return clean.pipe(
       Effect.catchDefect((defect) => Effect.succeed(broken(defect))), // of an interceptor: a handler's is caught in `once`
       Effect.map((output) => ({ ...output, tries }))
     )

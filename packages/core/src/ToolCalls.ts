@@ -74,10 +74,22 @@ const plan = Effect.fnUntraced(function* (
   if (tool === undefined) return note(completed(call, InvalidCall.unknown(call, attempt)))
   const decoded = yield* Effect.result(tool.decode(InvalidCall.parsed(call.arguments)))
   if (Result.isFailure(decoded)) return note(completed(call, InvalidCall.mismatch(call, tool, decoded.failure)))
-  return call.status === "approved"
-    ? { _tag: "Run", ready: { call, tool, arguments: decoded.success, parallel: false } }
-    : yield* judged(attempt, { call, tool, arguments: decoded.success, ahead: ready.map((one) => one.call) })
+  if (call.status !== "approved") {
+    return yield* judged(attempt, { call, tool, arguments: decoded.success, ahead: ready.map((one) => one.call) })
+  }
+  if (tool.external) return yield* outside(attempt, call)
+  return { _tag: "Run", ready: { call, tool, arguments: decoded.success, parallel: false } }
 })
+
+/** True if the user said something that the model has not seen yet. */
+const spoken = ({ journal }: Attempt): boolean => journal.state.inbox.some((item) => item.from === "user")
+
+/** Its result comes from outside. */
+const outside = (attempt: Attempt, call: Call): Effect.Effect<Planned> => {
+  if (spoken(attempt)) return Effect.succeed(note(completed(call, InvalidCall.superseded)))
+  const { callId, name } = call
+  return Effect.map(Approval.digestOf(call), (digest) => note({ _tag: "ExternalRequested", callId, name, digest }))
+}
 
 const judged = Effect.fnUntraced(function* (
   attempt: Attempt,
@@ -86,17 +98,19 @@ const judged = Effect.fnUntraced(function* (
   const { journal } = attempt
   const { arguments: decoded, call, tool } = asked
   const verdict = yield* Judge.call(attempt, asked)
-  const spoken = journal.state.inbox.some((item) => item.from === "user")
   if (verdict._tag === "Hold") {
     const asks = verdict.drafts.some((draft) => draft._tag === "ApprovalRequested")
-    return asks && spoken ? note(completed(call, InvalidCall.superseded)) : { _tag: "Note", drafts: verdict.drafts }
+    return asks && spoken(attempt)
+      ? note(completed(call, InvalidCall.superseded))
+      : { _tag: "Note", drafts: verdict.drafts }
   }
-  for (const draft of verdict.drafts) yield* journal.put(draft)
-  if (tool.external) {
-    if (spoken) return note(completed(call, InvalidCall.superseded))
-    const { callId, name } = call
-    return note({ _tag: "ExternalRequested", callId, name, digest: yield* Approval.digestOf(call) })
+  if (verdict.drafts.length > 0) {
+    do {
+      for (const draft of verdict.drafts) yield* journal.put(draft)
+    } while (!(yield* journal.commit))
+    attempt.judged.set(call.callId, { ...verdict, drafts: [] }) // written once, however often the call is looked at
   }
+  if (tool.external) return yield* outside(attempt, call)
   const { reservations } = verdict
   return {
     _tag: "Run",

@@ -123,6 +123,9 @@ export const kindOf = (error: unknown): "retry" | "fatal" | "failure" => {
   return error instanceof Fatal ? "fatal" : "failure"
 }
 
+/** The same output, surely JSON and well-formed; throws the path of what is not. */
+export const clean = (output: ToolOutput): ToolOutput => ({ ...output, result: toJson(output.result) })
+
 /** Keeps at most `maxKept`, and what the model is shown where that is too long for it. */
 export const bound = ({ isFailure, result }: ToolOutput): Bounded => {
   const text = typeof result === "string" ? result : JSON.stringify(result)

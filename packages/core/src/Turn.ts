@@ -115,10 +115,19 @@ const stopped = ({ journal }: Attempt, error: Halted | "interrupted"): Failure =
   retryable: true
 })
 
-const spent = ({ modelInfo, prices }: Attempt, tries: ReadonlyArray<Try>) => {
+const spent = (attempt: Attempt, tries: ReadonlyArray<Try>) => {
   const usage = tries.reduce((sum, one) => Usage.add(sum, one.usage ?? Usage.zero), Usage.zero)
-  const cost = Usage.total(usage) === 0 ? 0 : prices.cost(modelInfo, usage)
-  return { usage, ...(cost === undefined ? undefined : { costNanoUsd: Math.round(cost) }) }
+  const cost = Usage.total(usage) === 0 ? 0 : costOf(attempt, usage)
+  return { usage, ...(Number.isFinite(cost) ? { costNanoUsd: Math.round(cost) } : undefined) }
+}
+
+/** NaN where the price is not known: a table with a bug must not lose a reply that was paid. */
+const costOf = ({ modelInfo, prices }: Attempt, usage: Usage.Usage): number => {
+  try {
+    return prices.cost(modelInfo, usage) ?? Number.NaN
+  } catch {
+    return Number.NaN
+  }
 }
 
 /** Settings that are set, the output bounded by what a guard allows. */

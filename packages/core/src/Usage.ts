@@ -52,6 +52,20 @@ export const fromResponse = ({ inputTokens, outputTokens }: Response.Usage): Usa
   }
 }
 
+/** What was reported; a side that was not reported at all is taken from the estimate (RI-101). */
+export const fromReport = (report: Response.Usage, guess: () => Usage): Usage => {
+  const usage = fromResponse(report)
+  const input = report.inputTokens.total ?? report.inputTokens.uncached
+  const output = report.outputTokens.total ?? report.outputTokens.text
+  if (input !== undefined && output !== undefined) return usage
+  const other = guess()
+  const sides = {
+    input: input === undefined ? other.input : usage.input,
+    output: output === undefined ? other.output : usage.output
+  }
+  return { ...usage, ...sides, estimated: true }
+}
+
 /** Four characters a token: the usual rule of thumb for English text, used only where a provider said nothing. */
 export const estimate = (inputChars: number, outputChars: number): Usage => ({
   ...zero,

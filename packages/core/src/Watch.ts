@@ -26,6 +26,7 @@ export const make = (attempt: Attempt): Effect.Effect<never> =>
       yield* Effect.sleep(Duration.millis(due - attempt.now()))
       const now = attempt.now()
       if (now - due > leaseMillis / 2) yield* blocked(attempt, now - due)
+      attempt.stoppable.lately.clear()
       yield* guarded(attempt, flush(attempt, now))
       if (attempt.lease.until() - now <= (leaseMillis * 2) / 3) yield* guarded(attempt, attempt.lease.renew)
       if (now - polled >= pollMillis && attempt.stoppable.active) {
@@ -80,9 +81,9 @@ const stop = (attempt: Attempt): Effect.Effect<void, JournalError> => {
 }
 
 /** A handler that does not yield keeps the lease from being renewed; say which one it was. */
-const blocked = ({ journal, runId }: Attempt, millis: number): Effect.Effect<void> => {
+const blocked = ({ journal, runId, stoppable }: Attempt, millis: number): Effect.Effect<void> => {
   const running = journal.state.calls.filter((call) => call.status === "started" || call.status === "requested")
-  const names = running.map((call) => call.name).join(", ") || "no tool"
+  const names = [...new Set([...running.map((call) => call.name), ...stoppable.lately])].join(", ") || "no tool"
   return Effect.logWarning(
     `Run ${runId}: the event loop was blocked for ${Math.round(millis)} ms while ${names} ran. ` +
       `After ${leaseMillis} ms the lease is lost; move blocking work off the event loop.`

@@ -13,15 +13,22 @@ export type Window = (history: History) => ReadonlyArray<Prompt.Message>
 export const all: Window = (history) => history.slice()
 
 /**
- * The task and the last `count` messages or a few less: the cut is moved forward to where a turn begins.
- * A request stays the same size however long the Run is.
+ * The task and the last `count` messages or a few less: the cut is moved forward to where a turn begins, but the last
+ * turn is always whole. A request stays the same size however long the Run is.
  */
 export const lastMessages =
   (count: number): Window =>
   (history) => {
-    let start = Math.max(1, history.length - count)
-    while (start < history.length && history.at(start)?.role === "tool") start++
     const first = history.at(0)
-    if (first === undefined || start === 1) return history.slice()
-    return [first].concat(history.slice(start))
+    const start = border(history, Math.max(1, history.length - count))
+    return first === undefined || start === 1 ? history.slice() : [first].concat(history.slice(start))
   }
+
+/** Where a turn begins: at `from` or after it, else before it. A tool message never stands without its calls. */
+const border = (history: History, from: number): number => {
+  let start = from
+  while (start < history.length && history.at(start)?.role === "tool") start++
+  if (start < history.length) return start
+  while (start > 1 && history.at(start)?.role !== "assistant") start--
+  return start
+}

@@ -31,9 +31,8 @@ export const make: Effect.Effect<Mortal> = Effect.sync(() => {
     guard: (effect) =>
       Effect.suspend(() => {
         if (isDead()) return Effect.never
-        const alive = Effect.flatMap(effect, (value) => (isDead() ? Effect.never : Effect.succeed(value)))
-        const failing = Effect.catchCause(alive, (cause) => (isDead() ? Effect.never : Effect.failCause(cause)))
-        return Effect.raceFirst(failing, Effect.andThen(died, Effect.never))
+        const first = Effect.raceFirst(Effect.exit(effect), died)
+        return Effect.flatMap(first, (exit) => (exit === undefined || isDead() ? Effect.never : exit))
       })
   }
 })

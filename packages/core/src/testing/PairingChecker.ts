@@ -149,8 +149,13 @@ const texts = (message: Prompt.Message, say: Say): void => {
       if (inner.some((one) => one.type === "text" && one.text.trim() === "")) say("a text is empty")
     }
   }
+  if (wellFormedMessages.has(message)) return
   if (hasLone(content)) say("a string is not well-formed Unicode")
+  else wellFormedMessages.add(message)
 }
+
+/** Messages are immutable and stand in request after request, so each is looked through once. */
+const wellFormedMessages = new WeakSet<Prompt.Message>()
 
 const hasLone = (value: unknown): boolean => {
   if (typeof value === "string") return wellFormed(value) !== value

@@ -1,2 +1,8 @@
+export * as AnswerLosingStore from "./AnswerLosingStore.ts"
+export * as CheckpointStoreSuite from "./CheckpointStoreSuite.ts"
+export * as CrashSuite from "./CrashSuite.ts"
+export * as DyingStore from "./DyingStore.ts"
+export * as Mortal from "./Mortal.ts"
 export * as PairingChecker from "./PairingChecker.ts"
 export * as ScriptedModel from "./ScriptedModel.ts"
+export * as YieldingStore from "./YieldingStore.ts"

@@ -1,0 +1,118 @@
+/**
+ * What the rules of the store suite are made of: capabilities, fresh ids, appends whose answers may be lost, assertions.
+ *
+ * @since 0.1.0
+ */
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import { type Append, type AppendResult, CheckpointStore, type HeadRow, type StoreError } from "../CheckpointStore.ts"
+
+/** What a backend can do beyond the contract, and how a test moves its clock. */
+export interface Capabilities {
+  /** Moves the store's clock on, e.g. `TestClock.adjust` for a store that uses Effect's. Default: really waits. */
+  readonly advance?: (millis: number) => Effect.Effect<void>
+  /** Another instance over the data of the store in the context, as a new process opens it. A durable store has this. */
+  readonly reopen?: Effect.Effect<CheckpointStore["Service"], unknown, CheckpointStore | Scope.Scope>
+}
+
+/** One rule. Its name begins with its number, which never changes. */
+export interface Rule {
+  readonly name: string
+  readonly run: Effect.Effect<void, unknown, CheckpointStore>
+}
+
+/** A rule is broken. */
+export class Broken extends Data.TaggedError("Broken")<{ readonly message: string }> {}
+
+/** What a rule works with. */
+export interface Bench {
+  readonly store: CheckpointStore["Service"]
+  /** An id, agent or session that no other rule uses. */
+  readonly fresh: (name: string) => string
+  /** A time to live, and a wait that is surely longer. */
+  readonly ttlMillis: number
+  readonly expire: Effect.Effect<void>
+  readonly advance: (millis: number) => Effect.Effect<void>
+  /** Appends, whoever may lose the answer. */
+  readonly append: (append: Partial<Append> & { readonly runId: string }) => Effect.Effect<AppendResult, StoreError>
+  /** All of the Run. */
+  readonly bodies: (runId: string) => Effect.Effect<ReadonlyArray<string>, StoreError>
+}
+
+let count = 0
+
+/** A rule of the suite. */
+export const rule = (
+  name: string,
+  capabilities: Capabilities,
+  run: (bench: Bench) => Effect.Effect<void, unknown, CheckpointStore | Scope.Scope>
+): Rule => ({ name, run: Effect.scoped(Effect.flatMap(CheckpointStore, (store) => run(bench(store, capabilities)))) })
+
+const bench = (store: CheckpointStore["Service"], capabilities: Capabilities): Bench => {
+  const { advance = Effect.sleep } = capabilities
+  const own = `${Math.random().toString(36).slice(2, 10)}-${++count}`
+  const ttlMillis = capabilities.advance === undefined ? 300 : 10_000
+  return {
+    store,
+    fresh: (name) => `${name}-${own}`,
+    ttlMillis,
+    expire: advance(ttlMillis + 100),
+    advance,
+    append: (append) => settled(store, { epoch: 0, expectedSeq: 0, events: ["{}"], head: head(), ...append }),
+    bodies: (runId) =>
+      Effect.map(store.read(runId, { after: 0, limit: 10_000 }), (events) => events.map(({ body }) => body))
+  }
+}
+
+/** A head. */
+export const head = (fields: Partial<HeadRow> = {}): HeadRow => ({
+  status: "running",
+  agent: "suite",
+  waiting: [],
+  updatedAt: 1,
+  body: "{}",
+  ...fields
+})
+
+/** Repeats an append whose answer was lost; a conflict then may be with itself. */
+const settled = (store: CheckpointStore["Service"], append: Append): Effect.Effect<AppendResult, StoreError> =>
+  Effect.catchTag(store.append(append), "StoreUnavailable", () =>
+    Effect.gen(function* () {
+      const result = yield* settled(store, append)
+      if (result._tag !== "Conflict") return result
+      const { epoch, events, expectedSeq, runId } = append
+      const stored = yield* store.read(runId, { after: expectedSeq, limit: events.length })
+      const ours =
+        stored.length === events.length && stored.every((one, i) => one.body === events[i] && one.epoch === epoch)
+      return ours ? { _tag: "Committed" as const } : result
+    })
+  )
+
+/** Fails the rule unless both are structurally equal. */
+export const same = <A>(what: string, got: A, expected: NoInfer<A>): Effect.Effect<void, Broken> =>
+  plain(got) === plain(expected)
+    ? Effect.void
+    : Effect.fail(new Broken({ message: `${what}: expected ${shown(expected)}, got ${shown(got)}` }))
+
+/** Fails the rule unless it holds. */
+export const holds = (what: string, condition: boolean): Effect.Effect<void, Broken> =>
+  condition ? Effect.void : Effect.fail(new Broken({ message: what }))
+
+/** As text, whatever the order of fields; a field that is undefined is none. */
+const plain = (value: unknown): string => (value === undefined ? "undefined" : JSON.stringify(sorted(value)))
+
+const sorted = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(sorted)
+  if (typeof value !== "object" || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value)
+      .map(([key, inner]) => [key, sorted(inner)] as const)
+      .toSorted(([a], [b]) => (a < b ? -1 : 1))
+  )
+}
+
+const shown = (value: unknown): string => {
+  const text = JSON.stringify(value) ?? "undefined"
+  return text.length > 500 ? `${text.slice(0, 500)}…` : text
+}

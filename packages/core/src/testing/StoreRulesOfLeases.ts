@@ -1,0 +1,170 @@
+/**
+ * The rules of the store suite about leases and epochs (C2 to C4).
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import { type Capabilities, type Rule, rule, same } from "./StoreRules.ts"
+
+const busy = (epoch: number, owner: string) => ({ _tag: "Busy", epoch, owner }) as const
+const claimed = (epoch: number, seq: number, previous?: string) =>
+  ({ _tag: "Claimed", epoch, seq, ...(previous === undefined ? undefined : { previous }) }) as const
+
+/** CS20 to CS31. */
+export const rules = (capabilities: Capabilities): ReadonlyArray<Rule> => [
+  rule("CS20 a claim of an unknown Run gives epoch 1 and creates nothing", capabilities, (bench) =>
+    Effect.gen(function* () {
+      const { bodies, fresh, store, ttlMillis } = bench
+      const runId = fresh("a")
+      const request = { runId, owner: "o", ttlMillis }
+      yield* same("the first claim", yield* store.claim(request), claimed(1, 0))
+      yield* same("its head", yield* store.head(runId), undefined)
+      yield* same("its events", yield* bodies(runId), [])
+      yield* same("another claim", yield* store.claim({ ...request, owner: "p" }), claimed(1, 0))
+      yield* same("a takeover", yield* store.claim({ ...request, takeover: 1 }), claimed(1, 0))
+      yield* same("renewing it", yield* store.renew({ runId, epoch: 1, ttlMillis }), false)
+      yield* store.release({ runId, epoch: 1 })
+      yield* same("its head", yield* store.head(runId), undefined)
+    })
+  ),
+  rule("CS21 each claim raises the epoch (C3), and says how many events there are", capabilities, (bench) =>
+    Effect.gen(function* () {
+      const { append, fresh, store, ttlMillis } = bench
+      const runId = fresh("a")
+      yield* append({ runId, events: ["a", "b"] })
+      for (let epoch = 1; epoch <= 5; epoch++) {
+        yield* same("the claim", yield* store.claim({ runId, owner: `o${epoch}`, ttlMillis }), claimed(epoch, 2))
+        yield* store.release({ runId, epoch })
+      }
+    })
+  ),
+  rule("CS22 a claim is Busy while another one's lease lasts, and changes nothing", capabilities, (bench) =>
+    Effect.gen(function* () {
+      const { append, fresh, store, ttlMillis } = bench
+      const runId = fresh("a")
+      yield* append({ runId })
+      yield* store.claim({ runId, owner: "one", ttlMillis: ttlMillis * 100 })
+      const before = yield* store.head(runId)
+      yield* same("another claim", yield* store.claim({ runId, owner: "two", ttlMillis }), busy(1, "one"))
+      yield* same("the same owner's", yield* store.claim({ runId, owner: "one", ttlMillis }), busy(1, "one"))
+      yield* same("the head", yield* store.head(runId), before)
+      yield* same("the owner's append", (yield* append({ runId, epoch: 1, expectedSeq: 1 }))._tag, "Committed")
+    })
+  ),
+  rule("CS23 of 20 claims at once exactly one gets the Run", capabilities, ({ append, fresh, store, ttlMillis }) =>
+    Effect.gen(function* () {
+      for (let round = 0; round < 10; round++) {
+        const runId = fresh(`a${round}`)
+        yield* append({ runId })
+        const race = Array.from({ length: 20 }, (_, i) => store.claim({ runId, owner: `o${i}`, ttlMillis }))
+        const results = yield* Effect.all(race, { concurrency: "unbounded" })
+        const winners = results.flatMap((result, i) => (result._tag === "Claimed" ? [`o${i}`] : []))
+        yield* same("winners", winners.length, 1)
+        const entry = yield* store.head(runId)
+        yield* same("the owner", [entry?.owner, entry?.epoch], [winners[0], 1])
+      }
+    })
+  ),
+  rule("CS24 a lease ends by the store's clock (C4); the next one learns who never let go", capabilities, (bench) =>
+    Effect.gen(function* () {
+      const { append, expire, fresh, store, ttlMillis } = bench
+      const [created, taken] = [fresh("a"), fresh("b")]
+      yield* append({ runId: created, epoch: 1, lease: { owner: "one", ttlMillis } })
+      yield* append({ runId: taken })
+      yield* store.claim({ runId: taken, owner: "one", ttlMillis })
+      for (const runId of [created, taken]) {
+        yield* same("its lease", (yield* store.head(runId))?.live, true)
+      }
+      yield* expire
+      for (const runId of [created, taken]) {
+        const entry = yield* store.head(runId)
+        yield* same("its lease is over", [entry?.live, entry?.owner, entry?.epoch], [false, "one", 1])
+        yield* same("a claim", yield* store.claim({ runId, owner: "two", ttlMillis }), claimed(2, 1, "one"))
+      }
+    })
+  ),
+  rule("CS25 the owner of a lease that is over can write until another one claims", capabilities, (bench) =>
+    Effect.gen(function* () {
+      const { append, expire, fresh, store, ttlMillis } = bench
+      const runId = fresh("a")
+      yield* append({ runId, epoch: 1, lease: { owner: "one", ttlMillis } })
+      yield* expire
+      yield* same("its append", (yield* append({ runId, epoch: 1, expectedSeq: 1 }))._tag, "Committed")
+      yield* same("renewing", yield* store.renew({ runId, epoch: 1, ttlMillis: ttlMillis * 100 }), true)
+      yield* same("its lease", (yield* store.head(runId))?.live, true)
+      yield* same("a claim", yield* store.claim({ runId, owner: "two", ttlMillis }), busy(1, "one"))
+    })
+  ),
+  rule("CS26 renewing keeps a lease alive", capabilities, (bench) =>
+    Effect.gen(function* () {
+      const { advance, append, fresh, store, ttlMillis } = bench
+      const runId = fresh("a")
+      yield* append({ runId, epoch: 1, lease: { owner: "one", ttlMillis } })
+      yield* advance(ttlMillis / 3)
+      yield* same("renewing", yield* store.renew({ runId, epoch: 1, ttlMillis: ttlMillis * 100 }), true)
+      yield* advance(ttlMillis)
+      yield* same("a claim", yield* store.claim({ runId, owner: "two", ttlMillis }), busy(1, "one"))
+    })
+  ),
+  rule("CS27 a takeover takes the lease of a live owner whose epoch is still that one", capabilities, (bench) =>
+    Effect.gen(function* () {
+      const { append, fresh, store, ttlMillis } = bench
+      const runId = fresh("a")
+      const longest = ttlMillis * 100
+      yield* append({ runId, epoch: 1, lease: { owner: "one", ttlMillis: longest } })
+      const claim = (owner: string, takeover: number) => store.claim({ runId, owner, ttlMillis: longest, takeover })
+      yield* same("with another epoch", yield* claim("two", 2), busy(1, "one"))
+      yield* same("with an older one", yield* claim("two", 0), busy(1, "one"))
+      yield* same("with its epoch", yield* claim("two", 1), claimed(2, 1, "one"))
+      yield* same("a second one with that epoch", yield* claim("three", 1), busy(2, "two"))
+    })
+  ),
+  rule("CS28 a superseded owner can neither append nor renew nor release", capabilities, (bench) =>
+    Effect.gen(function* () {
+      const { append, bodies, fresh, store, ttlMillis } = bench
+      const runId = fresh("a")
+      yield* append({ runId, epoch: 1, lease: { owner: "one", ttlMillis }, events: ["a"] })
+      yield* store.claim({ runId, owner: "two", ttlMillis: ttlMillis * 100, takeover: 1 })
+      yield* same("its append", yield* append({ runId, epoch: 1, expectedSeq: 1 }), { _tag: "Fenced" })
+      yield* same("renewing", yield* store.renew({ runId, epoch: 1, ttlMillis: 1 }), false)
+      yield* store.release({ runId, epoch: 1 })
+      const entry = yield* store.head(runId)
+      yield* same("the owner", [entry?.owner, entry?.epoch, entry?.live], ["two", 2, true])
+      yield* same("the events", yield* bodies(runId), ["a"])
+    })
+  ),
+  rule("CS29 a released Run can be claimed at once, and nobody is named as its last owner", capabilities, (bench) =>
+    Effect.gen(function* () {
+      const { append, fresh, store, ttlMillis } = bench
+      const runId = fresh("a")
+      yield* append({ runId, epoch: 1, lease: { owner: "one", ttlMillis: ttlMillis * 100 } })
+      yield* store.release({ runId, epoch: 1 })
+      const entry = yield* store.head(runId)
+      yield* same("the owner", [entry?.owner, entry?.live, entry?.epoch], [undefined, false, 1])
+      yield* same("a claim", yield* store.claim({ runId, owner: "two", ttlMillis }), claimed(2, 1))
+      yield* same("the late one's append", yield* append({ runId, epoch: 1, expectedSeq: 1 }), { _tag: "Fenced" })
+    })
+  ),
+  rule("CS30 an accepted Run has epoch 0 and its first claim gives 1", capabilities, (bench) =>
+    Effect.gen(function* () {
+      const { append, fresh, store, ttlMillis } = bench
+      const runId = fresh("a")
+      yield* append({ runId })
+      yield* same("the claim", yield* store.claim({ runId, owner: "one", ttlMillis }), claimed(1, 1))
+      yield* same("its append", (yield* append({ runId, epoch: 1, expectedSeq: 1 }))._tag, "Committed")
+    })
+  ),
+  rule("CS31 claims, renewals and releases change no event and no head", capabilities, (bench) =>
+    Effect.gen(function* () {
+      const { append, bodies, fresh, store, ttlMillis } = bench
+      const runId = fresh("a")
+      yield* append({ runId, events: ["a"] })
+      const before = yield* store.head(runId)
+      yield* store.claim({ runId, owner: "one", ttlMillis })
+      yield* store.renew({ runId, epoch: 1, ttlMillis })
+      yield* store.release({ runId, epoch: 1 })
+      yield* same("its events", yield* bodies(runId), ["a"])
+      yield* same("its head", yield* store.head(runId), before === undefined ? undefined : { ...before, epoch: 1 })
+    })
+  )
+]

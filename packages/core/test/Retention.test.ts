@@ -1,0 +1,68 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import { TestClock } from "effect/testing"
+import * as Run from "../src/Run.ts"
+import * as ScriptedModel from "../src/testing/ScriptedModel.ts"
+import { begin, clerk, world } from "./support/scenario.ts"
+
+const { call, hang, text } = ScriptedModel
+
+const ids = (prefix: string, count: number) => Array.from({ length: count }, (_, i) => `${prefix}-${i}`)
+
+describe("prune", () => {
+  /** 100 finished, 5 waiting, 5 running, 5 accepted. */
+  const crowd = Effect.gen(function* () {
+    const one = yield* world
+    const model = yield* ScriptedModel.make(({ messages }) => {
+      const task = JSON.stringify(messages.at(-1))
+      return task.includes("waiting") ? call("pay", { amount: 1 }) : task.includes("running") ? hang : text("done")
+    })
+    const here = one.process({ model })
+    const finished = ids("finished", 100)
+    const unfinished = [...ids("waiting", 5), ...ids("running", 5)]
+    for (const runId of finished) yield* here(Run.start(clerk, { runId, task: runId }))
+    const fiber = yield* begin(
+      here(
+        Effect.forEach(unfinished, (runId) => Run.start(clerk, { runId, task: runId }), { concurrency: "unbounded" })
+      )
+    )
+    const accepted = ids("accepted", 5)
+    for (const runId of accepted) yield* here(Run.accept(clerk, { runId, task: runId }))
+    return { here, fiber, finished, kept: [...unfinished, ...accepted].toSorted(), store: one.store }
+  })
+
+  it.effect("RI-158 takes everything of the Runs that ended, and nothing of the others", () =>
+    Effect.gen(function* () {
+      const { fiber, finished, here, kept, store } = yield* crowd
+      const before = yield* Effect.forEach(kept, (runId) => store.read(runId, { after: 0, limit: 100 }))
+      expect(yield* here(Run.prune({ olderThan: 0 }))).toBe(100)
+      expect((yield* here(Run.list({ limit: 1000 }))).map(({ runId }) => runId).toSorted()).toEqual(kept)
+      expect(yield* Effect.forEach(kept, (runId) => store.read(runId, { after: 0, limit: 100 }))).toEqual(before)
+      for (const runId of finished) {
+        expect(yield* store.head(runId)).toBeUndefined()
+        expect(yield* store.read(runId, { after: 0, limit: 1 })).toEqual([])
+      }
+      expect(yield* here(Run.prune({ olderThan: 0 }))).toBe(0)
+      yield* Fiber.interrupt(fiber)
+    })
+  )
+
+  it.effect("RI-158 keeps what is younger, and what has another status", () =>
+    Effect.gen(function* () {
+      const { process } = yield* world
+      const model = yield* ScriptedModel.make(({ messages }) =>
+        JSON.stringify(messages).includes("pay") ? call("pay", { amount: 1 }) : text("done")
+      )
+      const here = process({ model })
+      yield* here(Run.start(clerk, { runId: "old", task: "go" }))
+      yield* here(Run.start(clerk, { runId: "cancelled", task: "pay" }))
+      yield* here(Run.cancel({ runId: "cancelled" }))
+      yield* TestClock.adjust("1 hour")
+      yield* here(Run.start(clerk, { runId: "young", task: "go" }))
+      expect(yield* here(Run.prune({ olderThan: "1 hour", status: ["cancelled", "running", "waiting"] }))).toBe(1)
+      expect(yield* here(Run.prune({ olderThan: "1 hour" }))).toBe(1)
+      expect((yield* here(Run.list())).map(({ runId }) => runId)).toEqual(["young"])
+    })
+  )
+})
