@@ -17,9 +17,21 @@ export const beside = <A, E, R, A2, E2, R2>(
 ): Effect.Effect<A | A2, E | E2, R | R2> =>
   Effect.flatMap(
     Effect.forkChild(effect, { startImmediately: true }),
-    (fiber): Effect.Effect<A | A2, E | E2, R | R2> =>
-      fiber.pollUnsafe() ?? Effect.onExit(Effect.raceFirst(Fiber.join(fiber), monitor), () => Fiber.interrupt(fiber))
+    (fiber): Effect.Effect<A | A2, E | E2, R | R2> => fiber.pollUnsafe() ?? firstOf(fiber, monitor)
   )
+
+/** `Effect.raceFirst` of a fiber that runs already, with one fiber less. */
+const firstOf = <A, E, A2, E2, R2>(
+  fiber: Fiber.Fiber<A, E>,
+  monitor: Effect.Effect<A2, E2, R2>
+): Effect.Effect<A | A2, E | E2, R2> =>
+  Effect.flatMap(Effect.forkChild(monitor, { startImmediately: true }), (watching) => {
+    const first = Effect.callback<A | A2, E | E2>((resume) => {
+      fiber.addObserver(resume)
+      watching.addObserver(resume)
+    })
+    return Effect.onExit(first, () => Fiber.interruptAll([watching, fiber]))
+  })
 
 /** Interrupts `effect` after `duration` and goes on with `onTimeout`. */
 export const within = <A, E, R, A2, E2, R2>(

@@ -336,32 +336,63 @@ describe("approvals", () => {
 })
 
 describe("needsApproval", () => {
+  /** A tool whose rule counts how often it is asked. */
+  const counting = (needed: boolean) => {
+    let asked = 0
+    let sent = 0
+    const Wire = Tool.make("wire", {
+      parameters: Schema.Struct({ amount: Schema.Number }),
+      success: Schema.String,
+      needsApproval: () => ++asked > 0 && needed
+    })
+    const banker = Agent.make("banker", { instructions: "Work.", tools: [Wire] })
+    const handlers = Toolkit.make(Wire).toLayer({ wire: () => Effect.sync(() => `sent ${++sent}`) })
+    return {
+      go: Effect.provide(Run.start(banker, { runId, task: "go" }), handlers),
+      on: Effect.provide(Run.resume(banker, { runId }), handlers),
+      approve: Effect.flatMap(digestOf(runId, "t1.0"), (digest) =>
+        Run.answer(banker, { runId, callId: "t1.0", answer: approved(digest), by: "ann" })
+      ),
+      counts: () => ({ asked, sent })
+    }
+  }
+  const startsTool = ({ events }: Parameters<CheckpointStore["Service"]["append"]>[0]) =>
+    events.some((line) => line.includes('"ToolCallStarted"'))
+
   it.effect("RI-108 the rule of a tool is asked once per call, whatever dies before the tool", () =>
     Effect.gen(function* () {
       const { mortal, process } = yield* world
-      let asked = 0
-      let sent = 0
-      const Wire = Tool.make("wire", {
-        parameters: Schema.Struct({ amount: Schema.Number }),
-        success: Schema.String,
-        needsApproval: () => ++asked > 0
-      })
-      const banker = Agent.make("banker", { instructions: "Work.", tools: [Wire] })
-      const handlers = Toolkit.make(Wire).toLayer({ wire: () => Effect.sync(() => `sent ${++sent}`) })
+      const { approve, counts, go, on } = counting(true)
       const model = yield* ScriptedModel.make([call("wire", { amount: 1 }), text("done")])
-      const go = Effect.provide(Run.start(banker, { runId, task: "go" }), handlers)
-      const on = Effect.provide(Run.resume(banker, { runId }), handlers)
       const here = process({ model })
       yield* here(go)
-      const digest = yield* here(digestOf(runId, "t1.0"))
-      yield* here(Run.answer(banker, { runId, callId: "t1.0", answer: approved(digest), by: "ann" }))
-      const dying = yield* mortal({ name: "B", model }, ({ events }) =>
-        Effect.succeed(events.some((line) => line.includes('"ToolCallStarted"')) ? "die-before" : "live")
+      yield* here(approve)
+      const dying = yield* mortal({ name: "B", model }, (append) =>
+        Effect.succeed(startsTool(append) ? "die-before" : "live")
       )
       yield* dying.untilDead(on)
-      expect([asked, sent]).toEqual([1, 0])
+      expect(counts()).toEqual({ asked: 1, sent: 0 })
       expect(yield* process({ name: "C", model })(on)).toMatchObject({ _tag: "Completed" })
-      expect([asked, sent]).toEqual([1, 1])
+      expect(counts()).toEqual({ asked: 1, sent: 1 })
+    })
+  )
+
+  it.effect("RI-108 the rule of a tool is not asked again when a message comes in front of the call", () =>
+    Effect.gen(function* () {
+      const { here, process } = yield* world
+      const { counts, go } = counting(false)
+      const model = yield* ScriptedModel.make([call("wire", { amount: 1 }), text("done")])
+      const send = here(Effect.orDie(Run.send({ runId, message: "and another thing", id: "m1" })))
+      const interrupted = process({
+        model,
+        wrap: (store) => ({
+          ...store,
+          append: (append) => (startsTool(append) ? Effect.andThen(send, store.append(append)) : store.append(append))
+        })
+      })
+      expect(yield* interrupted(go)).toMatchObject({ _tag: "Completed" })
+      expect(yield* here(tagsOf(runId))).toContain("MessageReceived")
+      expect(counts()).toEqual({ asked: 1, sent: 1 })
     })
   )
 })
@@ -428,25 +459,28 @@ describe("an answer and the wait that it answers", () => {
     })
   )
 
-  it.effect("RI-058 in 300 interleavings with a store that yields no Run stays behind", () =>
-    Effect.gen(function* () {
-      const ways = new Set<string>()
-      for (let i = 0; i < 300; i++) {
-        const { here, process, ran } = yield* world
-        const model = yield* ScriptedModel.make(script)
-        const slow = process({ model, wrap: (store) => YieldingStore.make(store, 1 + (i % 7)) })
-        const answering = Effect.gen(function* () {
-          for (let n = 0; n < i % 50; n++) yield* Effect.yieldNow
-          while (Exit.isFailure(yield* Effect.exit(approve(runId, "t1.0")))) yield* Effect.yieldNow
-        })
-        const [outcome] = yield* Effect.all([slow(told(start)), here(answering)], { concurrency: "unbounded" })
-        ways.add(outcome)
-        if (outcome === "Suspended") yield* here(Effect.ignore(process({ model })(Run.recover([clerk]))))
-        expect(yield* here(Effect.map(Run.get(runId), ({ status }) => status))).toBe("completed")
-        expect(ran.toSorted()).toEqual(["mail bob", "pay 1"])
-      }
-      expect([...ways].toSorted()).toEqual(["Completed", "Suspended"])
-    })
+  it.effect(
+    "RI-058 in 250 interleavings with a store that yields no Run stays behind",
+    () =>
+      Effect.gen(function* () {
+        const ways = new Set<string>()
+        for (let i = 0; i < 250; i++) {
+          const { here, process, ran } = yield* world
+          const model = yield* ScriptedModel.make(script)
+          const slow = process({ model, wrap: (store) => YieldingStore.make(store, 1 + (i % 7)) })
+          const answering = Effect.gen(function* () {
+            for (let n = 0; n < i % 50; n++) yield* Effect.yieldNow
+            while (Exit.isFailure(yield* Effect.exit(approve(runId, "t1.0")))) yield* Effect.yieldNow
+          })
+          const [outcome] = yield* Effect.all([slow(told(start)), here(answering)], { concurrency: "unbounded" })
+          ways.add(outcome)
+          if (outcome === "Suspended") yield* here(Effect.ignore(process({ model })(Run.recover([clerk]))))
+          expect(yield* here(Effect.map(Run.get(runId), ({ status }) => status))).toBe("completed")
+          expect(ran.toSorted()).toEqual(["mail bob", "pay 1"])
+        }
+        expect([...ways].toSorted()).toEqual(["Completed", "Suspended"])
+      }),
+    60_000
   )
 
   it.effect("RI-034 a Run is never reported as suspended while its wait is not stored", () =>

@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, it } from "@effect/vitest"
+import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
@@ -128,7 +128,8 @@ describe("RI-032 limits that count failures", () => {
   CrashSuite.register(it.live, { agent, services: Layer.merge(failing, failed), store: stores.memory }, count)
 })
 
-afterAll(() => {
+it("has lived thousands of lives", () => {
   console.log(`${lives} lives, ${doubts} calls in doubt, ${repeats} harmless repeats`)
-  expect(lives).toBeGreaterThan(2500)
+  expect(lives).toBeGreaterThan(3000)
+  expect(doubts).toBeGreaterThan(100)
 })

@@ -3,9 +3,12 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Guard from "../src/Guard.ts"
+import { headRow } from "../src/Journal.ts"
 import * as MemoryStore from "../src/MemoryStore.ts"
 import * as Run from "../src/Run.ts"
 import type { RunEvent } from "../src/RunEvent.ts"
+import * as RunEvents from "../src/RunEvent.ts"
+import * as RunState from "../src/RunState.ts"
 import type { Fate } from "../src/testing/DyingStore.ts"
 import * as ScriptedModel from "../src/testing/ScriptedModel.ts"
 import {
@@ -158,8 +161,8 @@ describe("Guard", () => {
     Effect.gen(function* () {
       const allow = (maxOutputTokens: number): Guard.Verdict => ({ _tag: "Allow", maxOutputTokens })
       const layer = plugin(
-        saying("a", "Step", allow(500)),
-        saying("b", "Step", allow(300)),
+        saying("a", "Step", allow(300)),
+        saying("b", "Step", allow(500)),
         saying("c", "Step", Guard.allow)
       )
       const run = yield* ran({ handler: ok, script: [text("done")], layer })
@@ -239,6 +242,38 @@ describe("Guard", () => {
         const run = yield* ran({ handler: ok, script, layer: plugin(saying("n", "Step", Guard.nudge("hm"))) })
         expect(outcomeOf(run)).toMatchObject({ _tag: "Completed", turns: 3 })
         expect(said(run.events).map(([, , on]) => on)).toEqual(["s1", "s2", "s3"])
+      })
+    )
+
+    it.effect("a nudge that was committed before its process died is not told again", () =>
+      Effect.gen(function* () {
+        const agent = agentOf(Work)
+        const { name, version } = agent
+        const events: ReadonlyArray<RunEvent> = [
+          { _tag: "RunAccepted", at: 0, agent: name, version, task: "go" },
+          { _tag: "RunStarted", at: 0, agent: name, version, tools: yield* agent.records, plugins: ["guards"] },
+          { _tag: "AttemptStarted", at: 0, attempt: 1, owner: "dead", recovered: false },
+          { _tag: "VerdictGiven", at: 0, guard: "n", on: "s1", verdict: "Nudge", message: "hm" }
+        ]
+        const store = yield* MemoryStore.make
+        yield* store.append({
+          runId: "r",
+          epoch: 1,
+          expectedSeq: 0,
+          events: events.map(RunEvents.encode),
+          head: headRow(RunState.fromEvents(events).head)
+        })
+        const run = yield* ran({
+          handler: ok,
+          script: [text("done")],
+          layer: plugin(saying("n", "Step", Guard.nudge("hm"))),
+          store
+        })
+        expect(outcomeOf(run)._tag).toBe("Completed")
+        expect(said(run.events)).toHaveLength(1)
+        expect(run.requests[0]?.messages.filter(({ content }) => JSON.stringify(content).includes("hm"))).toHaveLength(
+          1
+        )
       })
     )
 

@@ -166,6 +166,26 @@ describe("cancel", () => {
     })
   )
 
+  it.effect("RI-095 a cancelled wait keeps what was answered, though nobody had taken the answer yet", () =>
+    Effect.gen(function* () {
+      const { here, process } = yield* world
+      const script = [
+        calls([
+          ["ask", { question: "one?" }],
+          ["ask", { question: "two?" }]
+        ])
+      ]
+      const model = yield* ScriptedModel.make(script)
+      yield* process({ model })(start)
+      yield* here(answer(runId, "t1.0", { _tag: "Value", value: 1 }))
+      yield* here(Run.cancel({ runId }))
+      expect(completions(yield* here(eventsOf(runId)))).toMatchObject([
+        { callId: "t1.0", ending: "answered", result: 1 },
+        { callId: "t1.1", ending: "cancelled" }
+      ])
+    })
+  )
+
   it.effect("RI-159 of three calls the finished one keeps its result, the others say what is known of them", () =>
     Effect.gen(function* () {
       const { here, process, ran } = yield* world

@@ -428,10 +428,12 @@ describe("RI-171", () => {
                   order.slice(0, order.indexOf(n)).every((before) => effects.includes(`r/t1.${before}`))
                 )
                 if (dies && order.indexOf(n) === one.finished) {
-                  let completed = 0
-                  while (completed < one.finished) {
-                    const events = yield* Effect.orDie(eventsOf(store, runId))
-                    completed = events.filter(({ _tag }) => _tag === "ToolCallCompleted").length
+                  const completed = Effect.map(
+                    Effect.orDie(eventsOf(store, runId)),
+                    (events) => events.filter(({ _tag }) => _tag === "ToolCallCompleted").length
+                  )
+                  for (let i = 0; (yield* completed) < one.finished; i++) {
+                    if (i > 1000) return yield* Effect.die("what finished is never committed")
                   }
                   yield* mortal.die
                 }

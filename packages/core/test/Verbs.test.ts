@@ -273,6 +273,8 @@ const watched: Verb = () =>
     return yield* Fiber.join(watching)
   })
 
+const send = Run.send({ runId, message: "hello", id: "m1" })
+
 const kept = gives("kept")
 
 const table: { readonly [row: string]: Row } = {
@@ -375,7 +377,7 @@ const table: { readonly [row: string]: Row } = {
     }
   },
   send: {
-    verb: () => Run.send({ runId, message: "hello", id: "m1" }),
+    verb: () => send,
     cells: {
       accepted: writes("MessageReceived"),
       running: writes("MessageReceived"),
@@ -383,7 +385,8 @@ const table: { readonly [row: string]: Row } = {
         writes("MessageReceived"),
         ...(["external", "in-doubt", "paused", "retry"] as const).map((from) =>
           gives("void", { from, writes: ["MessageReceived"] })
-        )
+        ),
+        gives("void", { verb: () => Effect.andThen(send, send), writes: ["MessageReceived"] })
       ],
       completed: terminal,
       cancelled: terminal,

@@ -63,7 +63,7 @@ export interface Life {
 /** More lives than any plan needs. */
 const maxLives = 30
 /** A life that neither ends nor dies within this time has stalled. */
-const longestLife = "20 seconds"
+const longestLife = "10 seconds"
 
 type End = Exit.Exit<Outcome<unknown>, unknown> | "died" | "stalled"
 
