@@ -23,11 +23,14 @@ const passive: ReadonlySet<RunEvent["_tag"]> = new Set([
   "RunAccepted"
 ] as const)
 
+/** An Attempt that suspended its Run and found it answered at once goes on without a new AttemptStarted. */
+const starts: ReadonlySet<RunEvent["_tag"]> = new Set(["TurnStarted", "ToolCallStarted"] as const)
+
 /** Time is active from AttemptStarted on; what passes between two lives of a Run, or while it waits, is not counted. */
 export const activity = ({ activeAt, activeMs }: ActiveTime, event: RunEvent): ActiveTime => {
   if (passive.has(event._tag)) return activeAt === undefined ? { activeMs } : { activeMs, activeAt }
   if (event._tag === "AttemptStarted") return { activeMs, activeAt: event.at }
-  if (activeAt === undefined) return { activeMs }
+  if (activeAt === undefined) return starts.has(event._tag) ? { activeMs, activeAt: event.at } : { activeMs }
   const ms = activeMs + Math.max(0, event.at - activeAt)
   if (event._tag === "RunForked") return stopped(activeMs)
   return event._tag === "RunSuspended" || event._tag === "RunFinished"

@@ -133,7 +133,7 @@ const prepare = Effect.fnUntraced(function* (
   const info = { runId, agent: agent.name, attempt: journal.state.head.attempts + 1 }
   if (plugins.observers.length > 0) observe = yield* Feed.make(plugins.observers, info)
   // Closed before the observers are: what is finished is committed whatever ended the Attempt.
-  yield* Effect.addFinalizer(() => Effect.ignore(journal.commit))
+  yield* Effect.addFinalizer(() => Effect.ignore(journal.close))
   return {
     runId,
     epoch,

@@ -132,6 +132,23 @@ export class Journal {
     )
   )
 
+  /** Commits the facts that are left when an Attempt ends; what it announced will not happen (J2). */
+  readonly close: Effect.Effect<void, JournalError> = Effect.suspend(() =>
+    this.buffer.length === 0
+      ? Effect.void
+      : this.lock.withPermits(1)(
+          this.whileBusy(() =>
+            Effect.andThen(
+              this.catchUp(this.buffer.map(RunEvent.encode)),
+              Effect.suspend(() => {
+                this.absorb([])
+                return Effect.asVoid(this.append)
+              })
+            )
+          )
+        )
+  )
+
   /** While the store is asked, whoever stages waits for the lock. */
   private whileBusy<A>(ask: () => Effect.Effect<A, JournalError>): Effect.Effect<A, JournalError> {
     return Effect.suspend(() => {

@@ -54,6 +54,7 @@ const masked = Effect.fnUntraced(function* (
 ): Effect.fn.Return<boolean, JournalError> {
   if (!(yield* restore(start(attempt, ready)))) return false
   const startedAt = attempt.now()
+  if (isEnding(attempt.journal.state)) return yield* finish(attempt, ready, { output: cancelled, startedAt })
   const { lately } = attempt.stoppable
   lately.add(ready.tool.name)
   attempt.publish({ _tag: "CallStarted", callId: ready.call.callId, name: ready.call.name })
@@ -178,6 +179,12 @@ const timedOut = ({ effect, name, retryTimeout, timeout }: AgentTool): ToolOutpu
   const message = effect === "unsafe" ? `${limit}; outcome: unknown, it may have happened` : limit
   const kind: ToolOutput["kind"] = effect === "unsafe" ? "unknown" : retryTimeout ? "retry" : undefined
   return { ...ToolResult.errorOutput(message, "Timeout"), ...defined({ kind }) }
+}
+
+/** A cancel came in with the commit of the start. */
+const cancelled: ToolOutput = {
+  ...ToolResult.errorOutput("Cancelled; not executed.", "Cancelled"),
+  kind: "interrupted"
 }
 
 const stopped = ({ effect, name }: AgentTool): ToolOutput =>
