@@ -96,6 +96,7 @@ export const make = <
   const tools = items.flatMap((item) => ("tools" in item ? Object.values(item.tools) : [item])).map(AgentTool.make)
   const limits = Limits.make(options.limits)
   const concurrency = options.concurrency ?? 1
+  const times = { ...timeouts, ...durations(options.timeouts ?? {}) }
   return {
     name,
     version: options.version ?? "0",
@@ -104,27 +105,34 @@ export const make = <
     toolkit: AgentTool.wireToolkit(tools),
     records: AgentTool.records(tools),
     limits,
-    timeouts: { ...timeouts, ...durations(options.timeouts ?? {}) },
+    timeouts: times,
     concurrency,
     stream: options.stream ?? true,
     window: options.window ?? Window.all,
-    invalid: firstInvalid({ name, tools, limits, concurrency })
+    invalid: firstInvalid({ name, tools, limits, concurrency, timeouts: times })
   }
 }
 
 const durations = (inputs: { readonly [Name in keyof Timeouts]?: Duration.Input }): Partial<Timeouts> =>
-  Object.fromEntries(Object.entries(inputs).map(([name, input]) => [name, Duration.fromInputUnsafe(input)]))
+  Object.fromEntries(Object.entries(inputs).map(([name, input]) => [name, Limits.duration(input)]))
 
 const firstInvalid = ({
   concurrency,
   limits,
   name,
+  timeouts,
   tools
-}: Pick<Agent, "name" | "tools" | "limits" | "concurrency">): string | undefined => {
+}: Pick<Agent, "name" | "tools" | "limits" | "concurrency" | "timeouts">): string | undefined => {
   if (name === "") return "the name is empty"
   if (!Number.isInteger(concurrency) || concurrency < 1) return `concurrency is ${concurrency}: a whole number from 1`
   const twice = duplicate(tools.map((tool) => tool.name)) ?? duplicate(tools.map((tool) => tool.wire))
-  return twice === undefined ? Limits.invalid(limits) : `two tools are named ${twice}`
+  if (twice !== undefined) return `two tools are named ${twice}`
+  const times = [
+    ...Object.entries(timeouts).map(([name, time]) => [`timeouts.${name}`, time] as const),
+    ...tools.map((tool) => [`the timeout of ${tool.name}`, tool.timeout] as const)
+  ]
+  const wrong = times.find(([, time]) => Duration.toMillis(time) <= 0)
+  return wrong === undefined ? Limits.invalid(limits) : `${wrong[0]} must be a duration longer than 0`
 }
 
 const duplicate = (names: ReadonlyArray<string>): string | undefined =>

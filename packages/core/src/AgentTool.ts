@@ -4,12 +4,13 @@
  * @since 0.1.0
  */
 import * as Context from "effect/Context"
-import * as Duration from "effect/Duration"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
 import type * as Toolkit from "effect/ai/Toolkit"
 import { sha256 } from "./Digest.ts"
+import * as Limits from "./Limits.ts"
 import type { EffectClass, ToolRecord } from "./RunEvent.ts"
 import * as ToolName from "./ToolName.ts"
 import * as ToolOptions from "./ToolOptions.ts"
@@ -57,7 +58,7 @@ export const make = (tool: Tool.Any): AgentTool => {
     destructive: tool.annotations.mapUnsafe.has(Tool.Destructive.key) && read(Tool.Destructive),
     sequential: read(ToolOptions.Sequential),
     retryTimeout: read(ToolOptions.RetryTimeout),
-    timeout: Duration.fromInputUnsafe(read(ToolOptions.Timeout)),
+    timeout: Limits.duration(read(ToolOptions.Timeout)),
     decode: lazy(() => Schema.decodeUnknownEffect(parameters)),
     encodeSuccess: lazy(() => Schema.encodeUnknownEffect(success)),
     encodeFailure: lazy(() => Schema.encodeUnknownEffect(failure)),

@@ -59,14 +59,13 @@ export const toolOf = (attempt: Attempt, name: string): AgentTool | undefined =>
 export const limitsOf = ({ agent, journal }: Attempt): Limits.Limits =>
   Limits.override(agent.limits, journal.state.limits)
 
-/** What the Verdicts mean for the journal. */
-export type Judged =
-  /** It may go on, with what was reserved for it; `drafts` are notes and nudges. */
-  | {
-      readonly _tag: "Go"
-      readonly drafts: ReadonlyArray<Draft>
-      readonly reservations?: Reservations
-      readonly maxOutputTokens?: number
-    }
-  /** It may not, or not yet; `drafts` say so. */
-  | { readonly _tag: "Hold"; readonly drafts: ReadonlyArray<Draft> }
+/** It may go on, with what was reserved for it; `drafts` are notes and nudges. */
+export interface Going {
+  readonly _tag: "Go"
+  readonly drafts: ReadonlyArray<Draft>
+  readonly reservations?: Reservations
+  readonly maxOutputTokens?: number
+}
+
+/** What the Verdicts mean for the journal. `Hold`: it may not, or not yet, and `drafts` say so. */
+export type Judged = Going | { readonly _tag: "Hold"; readonly drafts: ReadonlyArray<Draft> }

@@ -5,7 +5,7 @@
  */
 import type { Json } from "effect/Schema"
 import type * as Messages from "./Messages.ts"
-import type { EffectClass, Ending, ReplyPart, RunEvent, ToolRecord, Wait } from "./RunEvent.ts"
+import type { EffectClass, Ending, ReplyPart, Reservations, RunEvent, ToolRecord, Wait } from "./RunEvent.ts"
 import { callId, callsOf } from "./RunHead.ts"
 import { wellFormed } from "./Text.ts"
 import * as ToolName from "./ToolName.ts"
@@ -39,6 +39,8 @@ export interface Call extends Messages.WireCall {
   readonly status: CallStatus
   readonly effect?: EffectClass
   readonly key?: string
+  /** What guards set aside when they allowed it and another asked. */
+  readonly reservations?: Reservations
   /** How often it was started. */
   readonly starts: number
   readonly settled?: Settled

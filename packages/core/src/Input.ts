@@ -9,6 +9,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Prompt from "effect/ai/Prompt"
 import type { Agent } from "./Agent.ts"
+import type { Guard } from "./Guard.ts"
 import type * as Limits from "./Limits.ts"
 import { EncodeFailed, RunIdInvalid, ToolkitInvalid } from "./RunError.ts"
 import type { Content, LimitChanges } from "./RunEvent.ts"
@@ -44,6 +45,14 @@ export const agent = (
   const missing = tools.find(({ external, tool }) => !external && !context.mapUnsafe.has(tool.id))
   const detail = invalid ?? (missing && `${missing.name} has no handler: provide its toolkit's layer`)
   return detail === undefined ? Effect.void : Effect.fail(new ToolkitInvalid({ agent: name, detail }))
+}
+
+/** Guards whose names tell their verdicts and reservations apart. */
+export const guards = ({ name }: Agent, guards: ReadonlyArray<Guard>): Effect.Effect<void, ToolkitInvalid> => {
+  const names = guards.map((guard) => guard.name)
+  const twice = names.find((guard, index) => names.indexOf(guard) !== index)
+  if (twice === undefined) return Effect.void
+  return Effect.fail(new ToolkitInvalid({ agent: name, detail: `two guards are named ${twice}` }))
 }
 
 /** The limits that a Run can be reopened with. */

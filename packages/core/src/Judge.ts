@@ -6,8 +6,9 @@
 import * as Effect from "effect/Effect"
 import type { AgentTool } from "./AgentTool.ts"
 import * as Approval from "./Approval.ts"
-import type { Attempt, Judged } from "./Attempt.ts"
+import type { Attempt, Going, Judged } from "./Attempt.ts"
 import type { Call } from "./Calls.ts"
+import { defined } from "./Defined.ts"
 import * as Guard from "./Guard.ts"
 import type { Halted } from "./Interruption.ts"
 import type { JournalError } from "./Journal.ts"
@@ -64,10 +65,10 @@ export const step = Effect.fnUntraced(function* (
     const asked: Draft = { _tag: "ApprovalRequested", callId: on, name: "", digest, guard, reason, ...until }
     return { _tag: "Hold", drafts: [asked] }
   }
-  const given = verdictGiven(worst, on, true)
-  if (verdict._tag !== "Nudge") return { _tag: "Hold", drafts: [given] }
+  if (verdict._tag !== "Nudge") return { _tag: "Hold", drafts: [verdictGiven(worst, on, true)] }
   const going = go(judgements, on)
-  return { ...going, drafts: [...going.drafts, given] }
+  const nudges = judgements.filter((judgement) => judgement.verdict._tag === "Nudge")
+  return { ...going, drafts: [...going.drafts, ...nudges.map((nudge) => verdictGiven(nudge, on, true))] }
 })
 
 /** A call that is proposed. */
@@ -111,10 +112,15 @@ const judgeCall = Effect.fnUntraced(function* (
   const digest = yield* Approval.digestOf(call)
   const until = expiresAt === undefined ? undefined : { expiresAt }
   const { callId, name } = call
-  return { _tag: "Hold", drafts: [{ _tag: "ApprovalRequested", callId, name, digest, guard, reason, ...until }] }
+  // The guards that allow it are not asked again after the approval: what they reserved is kept with the question.
+  const kept = defined({ reservations: go(judgements, callId).reservations })
+  return {
+    _tag: "Hold",
+    drafts: [{ _tag: "ApprovalRequested", callId, name, digest, guard, reason, ...until, ...kept }]
+  }
 })
 
-const go = (judgements: ReadonlyArray<Guard.Judgement>, on: string): Judged => {
+const go = (judgements: ReadonlyArray<Guard.Judgement>, on: string): Going => {
   const drafts: Array<Draft> = []
   const reservations: { [guard: string]: { readonly [unit: string]: number } } = {}
   let maxOutputTokens = Number.POSITIVE_INFINITY

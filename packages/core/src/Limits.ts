@@ -4,6 +4,7 @@
  * @since 0.1.0
  */
 import * as Duration from "effect/Duration"
+import * as Option from "effect/Option"
 import type { LimitChanges } from "./RunEvent.ts"
 
 export interface Limits {
@@ -40,8 +41,12 @@ export const defaults: Limits = {
 export const make = ({ activeTime, ...counts }: Options = {}): Limits => ({
   ...defaults,
   ...counts,
-  ...(activeTime === undefined ? undefined : { activeTime: Duration.fromInputUnsafe(activeTime) })
+  ...(activeTime === undefined ? undefined : { activeTime: duration(activeTime) })
 })
+
+/** A duration; what is none becomes 0, which `invalid` and Agent refuse with the field's name. */
+export const duration = (input: Duration.Input): Duration.Duration =>
+  Option.getOrElse(Duration.fromInput(input), () => Duration.zero)
 
 /** The first field that is out of range, with what it must be. */
 export const invalid = (limits: Limits): string | undefined => {
@@ -50,7 +55,7 @@ export const invalid = (limits: Limits): string | undefined => {
     if (!Number.isInteger(value) || value < least)
       return `limits.${name} is ${value}: it must be a whole number from ${least}`
   }
-  return Duration.toMillis(limits.activeTime) > 0 ? undefined : "limits.activeTime must be longer than 0"
+  return Duration.toMillis(limits.activeTime) > 0 ? undefined : "limits.activeTime must be a duration longer than 0"
 }
 
 const counts = [

@@ -247,6 +247,7 @@ export const RunEvent = Schema.Union([
     guard: Str,
     reason: optionalKey(Str),
     expiresAt: optionalKey(Num),
+    reservations: optionalKey(Reservations),
     mode: optionalKey(Schema.Literal("tell-model"))
   }),
   event("ExternalRequested", { ...call, digest: Str, expiresAt: optionalKey(Num) }),

@@ -170,7 +170,11 @@ const callChange = (state: RunState, event: RunEvent): RunState => {
       if (event.mode === "tell-model") return state
       return event.callId === stepId(state.head.turn + 1)
         ? { ...state, stepAsk: { id: event.callId, guard: event.guard } }
-        : patch(state, event.callId, (call) => ({ ...call, status: "asked" }))
+        : patch(state, event.callId, (call) => ({
+            ...call,
+            status: "asked",
+            ...defined({ reservations: event.reservations })
+          }))
     case "ExternalRequested":
       return patch(state, event.callId, (call) => ({ ...call, status: "external" }))
     case "CallInDoubt":

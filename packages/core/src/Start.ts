@@ -28,6 +28,7 @@ import {
 import type { Content, Draft, Principal } from "./RunEvent.ts"
 import { type Head, isTerminal } from "./RunHead.ts"
 import type { RunState } from "./RunState.ts"
+import * as Plugin from "./Plugin.ts"
 import * as Stored from "./Stored.ts"
 import { defined } from "./Defined.ts"
 
@@ -174,6 +175,7 @@ const driven = (agent: Agent, input: Omit<Parameters<typeof drive>[0], "agent">)
   Effect.gen(function* () {
     const context = yield* Effect.context<never>()
     yield* lift(Input.agent(agent, context))
+    yield* lift(Input.guards(agent, Plugin.collect(context).guards))
     const { runId } = input
     const span = { attributes: { "waystone.run.id": runId } }
     const state = yield* lift(Effect.withSpan(drive({ agent, ...input }), `invoke_agent ${agent.name}`, span))

@@ -39,6 +39,8 @@ export const safeMessage = (text: string, max: number): string => {
     .split("\n")
     .filter((line) => !/^\s+at\s(?!\[["\d])|^\s*at .+:\d+:\d+\)?$/.test(line)) // `at ["a"][0]` is a schema's path
     .join("\n")
-    .replace(/(?:file:\/\/)?(?:[A-Za-z]:)?(?:[\\/][\w.@~+-]+){2,}/g, (path) => path.slice(path.search(/[^\\/]*$/)))
+    .replace(/(?<![\w:/\\])(?:file:\/\/)?(?:[A-Za-z]:)?(?:[\\/][\w.@~+-]+){2,}/g, (path) =>
+      path.slice(path.search(/[^\\/]*$/))
+    )
   return head(wellFormed(kept), max).trim() || "no message"
 }

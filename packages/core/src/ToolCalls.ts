@@ -78,7 +78,8 @@ const plan = Effect.fnUntraced(function* (
     return yield* judged(attempt, { call, tool, arguments: decoded.success, ahead: ready.map((one) => one.call) })
   }
   if (tool.external) return yield* outside(attempt, call)
-  return { _tag: "Run", ready: { call, tool, arguments: decoded.success, parallel: false } }
+  const kept = defined({ reservations: call.reservations })
+  return { _tag: "Run", ready: { call, tool, arguments: decoded.success, parallel: false, ...kept } }
 })
 
 /** True if the user said something that the model has not seen yet. */

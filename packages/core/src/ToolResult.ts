@@ -43,9 +43,18 @@ const output = (result: unknown): ToolOutput => ({ isFailure: false, result: toJ
 
 const encodePart = Schema.encodeUnknownSync(Schema.toCodecJson(Prompt.ToolModelOutputPart))
 
+/** A mapping that throws maps nothing: the model then sees the result itself. */
+const mapped = (tool: AgentTool["tool"], value: unknown): ReadonlyArray<Prompt.ToolModelOutputPart> | undefined => {
+  try {
+    return tool.toModelOutput?.(value)
+  } catch {
+    return undefined
+  }
+}
+
 /** No provider takes an empty text; a file is never cut. */
 const modelOutput = ({ tool }: AgentTool, value: unknown): Pick<ToolOutput, "modelOutput"> => {
-  const parts = tool.toModelOutput?.(value).flatMap((part): ReadonlyArray<Prompt.ToolModelOutputPart> => {
+  const parts = mapped(tool, value)?.flatMap((part): ReadonlyArray<Prompt.ToolModelOutputPart> => {
     if (part.type !== "text") return [part]
     return part.text.trim() === "" ? [] : [{ ...part, text: Text.middleOut(part.text, maxShown) }]
   })

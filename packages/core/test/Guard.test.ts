@@ -82,8 +82,12 @@ describe("Guard", () => {
           expect(said(run.events)).toEqual([])
           break
         case "Nudge":
-          expect(said(run.events)).toEqual([["Nudge", name, "s1", `nudged by ${name}`]])
-          expect(JSON.stringify(run.requests[0]?.messages.at(-1))).toContain(`nudged by ${name}`)
+          // All that nudge are heard, in order.
+          for (const nudging of ["a", "b"].filter((guard) => (guard === "a" ? a : b) === "Nudge")) {
+            expect(said(run.events)).toContainEqual(["Nudge", nudging, "s1", `nudged by ${nudging}`])
+            expect(JSON.stringify(run.requests[0]?.messages)).toContain(`nudged by ${nudging}`)
+          }
+          expect(said(run.events).length).toBe([a, b].filter((verdict) => verdict === "Nudge").length)
           break
         case "Ask":
           expect(said(run.events)).toEqual([["Ask", name, "s1", `asked by ${name}`]])
@@ -123,6 +127,10 @@ describe("Guard", () => {
           break
         }
         case "Ask":
+          // What another guard reserved is kept for the start after the approval.
+          expect(only(run.events, "ApprovalRequested")[0]?.reservations ?? {}).toEqual(
+            Object.assign({}, a === "Allow" ? { a: { a: 1 } } : {}, b === "Allow" ? { b: { b: 1 } } : {})
+          )
           expect(said(run.events)).toEqual([["Ask", name, "t1.0", `asked by ${name}`]])
           expect(outcomeOf(run)).toMatchObject({ _tag: "Suspended", waiting: [{ id: "t1.0", guard: name }] })
           break
@@ -509,4 +517,30 @@ describe("Guard", () => {
       })
     )
   })
+
+  it.effect("what guards reserved for a call that another guard asked about is in its start", () =>
+    Effect.gen(function* () {
+      const layer = plugin(saying("a", "Call", verdicts.Allow("a")), saying("b", "Call", Guard.ask("sure?")))
+      const model = yield* ScriptedModel.make([call("work", {}), text("done")])
+      const world = Layer.mergeAll(model.layer, handled(ok), layer)
+      yield* Effect.gen(function* () {
+        const agent = agentOf(Work)
+        yield* Run.start(agent, { runId: "r", task: "go" })
+        const { waiting } = yield* Run.get("r")
+        expect(waiting[0]?.arguments).toEqual({}) // whoever answers sees what is asked
+        const digest = waiting[0]?.digest ?? ""
+        yield* Run.answer(agent, { runId: "r", callId: "t1.0", answer: { _tag: "Approve", digest }, by: "ann" })
+        yield* Run.resume(agent, { runId: "r" })
+        expect(only(yield* eventsOf(), "ToolCallStarted")[0]?.reservations).toEqual({ a: { a: 1 } })
+      }).pipe(Effect.provide(world))
+    }).pipe(Effect.provide(MemoryStore.layer))
+  )
+
+  it.effect("two guards of one name are refused, since nobody could tell their reservations apart", () =>
+    Effect.gen(function* () {
+      const twice = plugin(saying("a", "Call", Guard.allow), saying("a", "Step", Guard.allow))
+      const run = yield* ran({ handler: ok, layer: twice, script: [] })
+      expect(JSON.stringify(run.exit)).toContain("two guards are named a")
+    })
+  )
 })

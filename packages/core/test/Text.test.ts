@@ -58,6 +58,7 @@ describe("Text", () => {
     expect(Text.safeMessage(message, 1000)).toBe(
       'cannot read notes.txt or key.pem\nExpected string\n  at ["a"][0]\nsee readme.md'
     )
+    expect(Text.safeMessage("see https://e.com/a/b and/or/nor", 100)).toBe("see https://e.com/a/b and/or/nor")
     expect(Text.safeMessage(" \n    at f (/a/b.js:1:1)", 1000)).toBe("no message")
     expect(Text.safeMessage("\ud83d".repeat(50), 10)).toBe("\ufffd".repeat(10))
   })

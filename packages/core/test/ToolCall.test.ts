@@ -659,6 +659,8 @@ describe("ToolCall", () => {
     )
 
     it.effect.each([
+      [{ limits: { activeTime: "soon" as "1 second" } }, "limits.activeTime must be a duration"],
+      [{ timeouts: { idle: "0 seconds" } }, "timeouts.idle must be a duration longer than 0"],
       [{ concurrency: 0 }, "concurrency is 0"],
       [{ concurrency: 1.5 }, "concurrency is 1.5"],
       [{ concurrency: Number.NaN }, "concurrency is NaN"],
