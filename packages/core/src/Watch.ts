@@ -4,7 +4,6 @@
  *
  * @since 0.1.0
  */
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { type Attempt, leaseMillis } from "./Attempt.ts"
@@ -21,19 +20,26 @@ const pollMillis = 500
 export const make = (attempt: Attempt): Effect.Effect<never> =>
   Effect.suspend(() => {
     let polled = attempt.now()
-    const tick = Effect.gen(function* () {
-      const due = attempt.now() + untilNext(attempt)
-      yield* Effect.sleep(Duration.millis(due - attempt.now()))
+    const work = (due: number): Effect.Effect<void> => {
       const now = attempt.now()
-      if (now - due > leaseMillis / 2) yield* blocked(attempt, now - due)
+      const tasks: Array<Effect.Effect<void>> = []
+      if (now - due > leaseMillis / 2) tasks.push(blocked(attempt, now - due))
       attempt.stoppable.lately.clear()
-      yield* guarded(attempt, flush(attempt, now))
-      if (attempt.lease.until() - now <= (leaseMillis * 2) / 3) yield* guarded(attempt, attempt.lease.renew)
-      if (now - polled >= pollMillis && attempt.stoppable.active) {
-        polled = now
-        yield* guarded(attempt, poll(attempt))
+      if (isOld(attempt, now)) tasks.push(guarded(attempt, attempt.journal.commit))
+      if (attempt.lease.until() - now <= (leaseMillis * 2) / 3) tasks.push(guarded(attempt, attempt.lease.renew))
+      if (attempt.stoppable.active) {
+        if (now - polled >= pollMillis) {
+          polled = now
+          tasks.push(guarded(attempt, poll(attempt)))
+        }
+        tasks.push(guarded(attempt, stop(attempt)))
       }
-      yield* guarded(attempt, stop(attempt))
+      return tasks.length === 0 ? Effect.void : Effect.all(tasks, { discard: true })
+    }
+    const tick = Effect.suspend(() => {
+      const millis = untilNext(attempt)
+      const due = attempt.now() + millis
+      return Effect.flatMap(Effect.sleep(millis), () => work(due))
     })
     return Effect.forever(tick)
   })
@@ -55,8 +61,8 @@ const untilNext = (attempt: Attempt): number => {
   return Math.max(1, Math.min(flush, flushMillis, left > 0 ? left : flushMillis))
 }
 
-const flush = ({ journal }: Attempt, now: number): Effect.Effect<unknown, JournalError> =>
-  journal.oldest !== undefined && now - journal.oldest >= flushMillis ? journal.commit : Effect.void
+const isOld = ({ journal }: Attempt, now: number): boolean =>
+  journal.oldest !== undefined && now - journal.oldest >= flushMillis
 
 const poll = ({ journal, runId, store }: Attempt): Effect.Effect<unknown, JournalError> =>
   Effect.flatMap(store.head(runId), (head) =>
@@ -72,13 +78,16 @@ const guarded = (attempt: Attempt, effect: Effect.Effect<unknown, JournalError>)
   }).pipe(Effect.catchDefect((defect) => Effect.logWarning(`Run ${attempt.runId}: its store failed`, defect)))
 
 /** Stops what runs when nothing may go on. */
-const stop = (attempt: Attempt): Effect.Effect<void, JournalError> => {
-  const { journal, stoppable } = attempt
-  if (!stoppable.active) return Effect.void
-  const halt = Effect.suspend(() => stoppable.halt(new Halted()))
-  if (journal.state.head.cancelled !== undefined) return halt
-  return Effect.flatMap(Deadline.check(attempt, stoppable.phase), (over) => (over ? halt : Effect.void))
-}
+const stop = (attempt: Attempt): Effect.Effect<void, JournalError> =>
+  Effect.suspend(() => {
+    const { journal, stoppable } = attempt
+    if (!stoppable.active) return Effect.void
+    if (journal.state.head.cancelled !== undefined) return stoppable.halt(new Halted())
+    if (Deadline.remaining(attempt) > 0) return Effect.void
+    return Effect.flatMap(Deadline.check(attempt, stoppable.phase), (over) =>
+      over ? stoppable.halt(new Halted()) : Effect.void
+    )
+  })
 
 /** A handler that does not yield keeps the lease from being renewed; say which one it was. */
 const blocked = ({ journal, runId, stoppable }: Attempt, millis: number): Effect.Effect<void> => {
