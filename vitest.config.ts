@@ -21,11 +21,7 @@ export default defineConfig({
     testTimeout: 20_000,
     hookTimeout: 30_000,
     reporters: ["default", ["json", { outputFile: join(root, "node_modules/.cache/waystone/vitest.json") }]],
-    coverage: {
-      provider: "v8",
-      include: ["packages/*/src/**/*.ts"],
-      reporter: ["text", "html", "json-summary"]
-    },
+    coverage: { provider: "v8", include: ["packages/*/src/**/*.ts"], reporter: ["text", "html", "json-summary"] },
     projects: tested.map((folder) => ({
       extends: true as const,
       root: join(root, folder),

@@ -435,7 +435,7 @@ describe("RI-171", () => {
                   for (let i = 0; (yield* completed) < one.finished; i++) {
                     if (i > 1000) return yield* Effect.die("what finished is never committed")
                   }
-                  yield* mortal.die
+                  return yield* mortal.die
                 }
                 effects.push(idempotencyKey)
                 return n * 10
