@@ -15,8 +15,10 @@ import { canonical } from "./Digest.ts"
 import { type ReadError, readEvents } from "./Journal.ts"
 import type { Seen } from "./Outside.ts"
 import { AlreadyDecided, AnswerInvalid, ApprovalExpired, DigestMismatch, NotPending, RunTerminal } from "./RunError.ts"
+import * as RunEvent from "./RunEvent.ts"
 import type { Answer, Draft, Wait } from "./RunEvent.ts"
 import { type Decision, type Deferred, empty, evolveHead, isTerminal } from "./RunHead.ts"
+import * as Text from "./Text.ts"
 import * as ToolResult from "./ToolResult.ts"
 
 export interface Input {
@@ -47,19 +49,38 @@ export const decide = (
     const { answer, by, callId, runId } = input
     const call = { runId, callId }
     const { head, now } = seen
+    const path = RunEvent.check({ _tag: "CallAnswered", callId, answer, by })
+    if (path !== undefined)
+      return yield* new AnswerInvalid({ ...call, issues: `${path} is missing or of the wrong type` })
     const wait = head.waits.find(({ id, path }) => id === callId && path === undefined)
     const open: Wait | Deferred | undefined = wait ?? head.deferred.find(({ id }) => id === callId)
     if (open === undefined) return yield* decided(input, seen)
     if (!fits(answer, wait?.kind ?? "approval")) return yield* new NotPending(call)
-    if ("digest" in answer && answer.digest !== open.digest) return yield* new DigestMismatch(call)
+    const bound =
+      answer._tag === "Approve" || answer._tag === "Deny" || ("digest" in answer && answer.digest !== undefined)
+    if (bound && answer.digest !== open.digest) return yield* new DigestMismatch(call)
     if (open.expiresAt !== undefined && open.expiresAt <= now) return yield* new ApprovalExpired(call)
     const checked = yield* check(agent, open.name ?? "", answer).pipe(
       Effect.mapError(
         (error) => new AnswerInvalid({ ...call, issues: ToolResult.describe(ToolResult.messageOf(error)) })
       )
     )
-    return [{ _tag: "CallAnswered", callId, answer: checked, by }]
+    return [{ _tag: "CallAnswered", callId, answer: clean(checked), by }]
   })
+
+/** Well-formed, and no longer than what the model may be shown of a refusal. */
+const clean = (answer: Answer): Answer => {
+  switch (answer._tag) {
+    case "Value":
+    case "TakeResult":
+      return { ...answer, value: ToolResult.toJson(answer.value) }
+    case "Deny":
+    case "TellFailed":
+      return { ...answer, reason: Text.head(Text.wellFormed(answer.reason), ToolResult.maxError) }
+    default:
+      return answer
+  }
+}
 
 const fits = ({ _tag }: Answer, kind: Wait["kind"]): boolean =>
   kind === "approval"

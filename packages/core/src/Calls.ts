@@ -55,6 +55,15 @@ export interface Call extends Messages.WireCall {
 
 type EventOf<Tag extends RunEvent["_tag"]> = Extract<RunEvent, { readonly _tag: Tag }>
 
+/** UTF-16 units of one reply; what is longer counts as cut off. */
+export const maxReply = 1_000_000
+
+/** UTF-16 units of the arguments of one call, as JSON. */
+export const maxArguments = 256_000
+
+/** Begins what is kept of arguments that are longer than that. */
+export const tooLong = "arguments too long: "
+
 /** The calls of a reply. Wire ids that are empty, taken or no text are replaced by ours, which are unique (RI-084). */
 export const requested = (
   reply: ReadonlyArray<ReplyPart>,

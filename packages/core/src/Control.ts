@@ -14,7 +14,7 @@ import * as Input from "./Input.ts"
 import type { ReadError } from "./Journal.ts"
 import type { Draft } from "./RunEvent.ts"
 import * as Outside from "./Outside.ts"
-import { type EncodeFailed, type Lift, lift, type RunNotFound, RunTerminal } from "./RunError.ts"
+import { AnswerInvalid, type EncodeFailed, type Lift, lift, type RunNotFound, RunTerminal } from "./RunError.ts"
 import { isTerminal } from "./RunHead.ts"
 import * as Stored from "./Stored.ts"
 import { completed } from "./ToolCalls.ts"
@@ -34,7 +34,14 @@ export const answer = (
   agent: Agent,
   input: Answers.Input
 ): Effect.Effect<void, Lift<Answers.Refusal | RunNotFound>, CheckpointStore> =>
-  lift(Outside.append(input.runId, (seen) => Answers.decide(agent, input, seen)))
+  lift(
+    Outside.append(input.runId, (seen) => Answers.decide(agent, input, seen)).pipe(
+      Effect.catchTag("EncodeFailed", ({ detail }) => {
+        const { callId, runId } = input
+        return Effect.fail(new AnswerInvalid({ runId, callId, issues: detail }))
+      })
+    )
+  )
 
 /**
  * Gives the Run a message of the user. It enters the history before the next model call; pending approvals and external
@@ -60,7 +67,7 @@ export const send = (
 export const pause = ({
   by = "user",
   runId
-}: By): Effect.Effect<void, Lift<StoreError | RunNotFound | RunTerminal>, CheckpointStore> =>
+}: By): Effect.Effect<void, Lift<StoreError | EncodeFailed | RunNotFound | RunTerminal>, CheckpointStore> =>
   lift(
     Outside.append(runId, ({ head }) => {
       if (isTerminal(head)) return Effect.fail(new RunTerminal({ runId, status: head.status }))
@@ -76,7 +83,11 @@ export const cancel = ({
   by = "user",
   reason,
   runId
-}: By & { readonly reason?: string }): Effect.Effect<void, Lift<ReadError | RunNotFound>, CheckpointStore> => {
+}: By & { readonly reason?: string }): Effect.Effect<
+  void,
+  Lift<ReadError | EncodeFailed | RunNotFound>,
+  CheckpointStore
+> => {
   const why = { by, ...defined({ reason }) }
   const requested: Draft = { _tag: "CancelRequested", ...why }
   const finished: Draft = { _tag: "RunFinished", outcome: { _tag: "Cancelled", ...why } }

@@ -6,11 +6,13 @@
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as LanguageModel from "effect/ai/LanguageModel"
 import type { Agent } from "./Agent.ts"
 import { type Attempt, type Lease, leaseMillis } from "./Attempt.ts"
 import { CheckpointStore, type StoreError } from "./CheckpointStore.ts"
+import { bounded } from "./Bounded.ts"
 import { canonical } from "./Digest.ts"
 import * as Feed from "./Feed.ts"
 import { Stoppable } from "./Interruption.ts"
@@ -21,9 +23,10 @@ import { ModelInfo, ModelSettings, Prices } from "./ModelInfo.ts"
 import { ModelRetry } from "./ModelRetry.ts"
 import type { Entry } from "./Observer.ts"
 import { Owner } from "./Owner.ts"
+import { storable } from "./Storable.ts"
 import * as Plugin from "./Plugin.ts"
 import * as Recovery from "./Recovery.ts"
-import { OwnershipLost, PluginMissing, RunBusy, type RunExists } from "./RunError.ts"
+import { type EncodeFailed, OwnershipLost, PluginMissing, RunBusy, type RunExists } from "./RunError.ts"
 import type { RunState } from "./RunState.ts"
 import type { Delta } from "./RunUpdate.ts"
 import * as Watch from "./Watch.ts"
@@ -45,7 +48,7 @@ export interface Input extends Hooks {
   readonly without: ReadonlyArray<string>
 }
 
-export type DriveError = JournalError | RunBusy | PluginMissing | RunExists
+export type DriveError = JournalError | RunBusy | PluginMissing | RunExists | EncodeFailed
 
 /** Drives the Run until it ends or rests, and gives its state. What is finished is flushed however this ends. */
 export const drive = (
@@ -84,7 +87,7 @@ interface Claimed {
 const claim = Effect.fnUntraced(function* (
   runId: string
 ): Effect.fn.Return<Claimed, StoreError | RunBusy, CheckpointStore | Scope.Scope> {
-  const store = yield* CheckpointStore
+  const store = bounded(yield* CheckpointStore)
   const { isDead, name } = yield* Owner
   const request = { runId, owner: yield* name, ttlMillis: leaseMillis }
   const claims = Effect.gen(function* () {
@@ -110,7 +113,7 @@ const prepare = Effect.fnUntraced(function* (
   { epoch, owner, seq }: Claimed,
   context: Context.Context<CheckpointStore | LanguageModel.LanguageModel>
 ): Effect.fn.Return<Attempt, JournalError, Scope.Scope> {
-  const store = Context.get(context, CheckpointStore)
+  const store = bounded(Context.get(context, CheckpointStore))
   const plugins = Plugin.collect(context)
   const clock = yield* Clock.Clock
   const now = () => clock.currentTimeMillisUnsafe()
@@ -133,7 +136,13 @@ const prepare = Effect.fnUntraced(function* (
   const info = { runId, agent: agent.name, attempt: journal.state.head.attempts + 1 }
   if (plugins.observers.length > 0) observe = yield* Feed.make(plugins.observers, info)
   // Closed before the observers are: what is finished is committed whatever ended the Attempt.
-  yield* Effect.addFinalizer(() => Effect.ignore(journal.close))
+  yield* Effect.addFinalizer(() =>
+    Effect.matchEffect(journal.close, {
+      onSuccess: () => Effect.void,
+      onFailure: (error) =>
+        error._tag === "StoreUnavailable" ? Effect.forkDetach(later(journal, store, { runId, epoch })) : Effect.void
+    })
+  )
   return {
     runId,
     epoch,
@@ -154,6 +163,17 @@ const prepare = Effect.fnUntraced(function* (
     judged: new Map()
   }
 })
+
+/** What is finished is written when the store is back, as long as nobody took the Run over (RI-134). */
+const later = (
+  journal: Journal,
+  store: CheckpointStore["Service"],
+  claim: { readonly runId: string; readonly epoch: number }
+): Effect.Effect<void> =>
+  Effect.retry(journal.close, {
+    schedule: Schedule.spaced("500 millis").pipe(Schedule.upTo({ duration: "10 minutes" })),
+    while: (error) => error._tag === "StoreUnavailable"
+  }).pipe(Effect.andThen(store.release(claim)), Effect.ignore)
 
 const lease = (
   store: CheckpointStore["Service"],
@@ -180,6 +200,7 @@ const open = Effect.fnUntraced(function* (
   { owner, recovered }: Claimed
 ): Effect.fn.Return<boolean, DriveError> {
   const drafts = yield* before(journal.state)
+  yield* Effect.forEach(drafts, storable, { discard: true })
   if (journal.state.outcome !== undefined && drafts.length === 0) return false
   const missing = journal.state.plugins.filter((name) => !plugins.names.includes(name) && !without.includes(name))
   if (missing.length > 0) return yield* new PluginMissing({ runId, missing })

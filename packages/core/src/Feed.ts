@@ -8,6 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
+import { letGo } from "./Interruption.ts"
 import type { AttemptInfo, Entry, Observer } from "./Observer.ts"
 
 /** How many events wait for one observer. */
@@ -43,7 +44,7 @@ const one = Effect.fnUntraced(function* (
   let dropped = 0
   yield* Effect.addFinalizer(() =>
     Effect.andThen(Queue.end(queue), Effect.timeoutOption(Fiber.await(fiber), drain)).pipe(
-      Effect.andThen(Fiber.interrupt(fiber)),
+      Effect.andThen(letGo(fiber)),
       Effect.andThen(Effect.suspend(() => (dropped === 0 ? Effect.void : missed(observer, dropped))))
     )
   )

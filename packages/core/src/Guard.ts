@@ -88,6 +88,9 @@ export interface Options<Memory> {
 /** A guard whose memory is its own business. */
 export interface Guard extends Options<unknown> {}
 
+/** Stands for the memory of a guard whose fold threw. */
+export const brokenMemory: unique symbol = Symbol.for("@waystone/core/Guard/brokenMemory")
+
 /** The cast is sound: a guard's memory comes from nowhere but its own `initial` and `fold`. */
 export const make = <Memory>(options: Options<Memory>): Guard => options as Options<unknown> as Guard
 
@@ -96,6 +99,13 @@ export interface Judgement {
   readonly guard: string
   readonly verdict: Verdict
 }
+
+/** True for one of the five; anything else that a check gives counts as a guard that failed. */
+export const isVerdict = (verdict: unknown): verdict is Verdict =>
+  typeof verdict === "object" &&
+  verdict !== null &&
+  "_tag" in verdict &&
+  Object.hasOwn(strictness, String(verdict._tag))
 
 const strictness = { Allow: 0, Nudge: 1, Ask: 2, Deny: 3, Stop: 4 }
 

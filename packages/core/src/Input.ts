@@ -6,11 +6,12 @@
 import type * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
 import * as Prompt from "effect/ai/Prompt"
 import type { Agent } from "./Agent.ts"
-import type { Guard } from "./Guard.ts"
-import type * as Limits from "./Limits.ts"
+import * as Limits from "./Limits.ts"
+import type { Collected } from "./Plugin.ts"
 import { EncodeFailed, RunIdInvalid, ToolkitInvalid } from "./RunError.ts"
 import type { Content, LimitChanges } from "./RunEvent.ts"
 import * as ToolResult from "./ToolResult.ts"
@@ -27,15 +28,29 @@ export const content = (what: string, message: Message): Effect.Effect<Content, 
   const encoded = Effect.suspend(() =>
     typeof message === "string" ? Effect.succeed(message) : Effect.mapError(encodeParts(message), refused)
   )
-  return Effect.flatMap(encoded, (json) =>
+  const stored = Effect.flatMap(encoded, (json) =>
     Effect.try({ try: () => ToolResult.toJson(json) as Content, catch: refused })
   )
+  return Effect.filterOrFail(
+    stored,
+    (content) => says(content),
+    () => refused("it is empty")
+  )
 }
+
+/** No provider takes a message without text or a file. */
+const says = (content: Content): boolean =>
+  typeof content === "string" ? content.trim() !== "" : content.some((part) => !isBlank(part))
+
+const isBlank = (part: unknown): boolean =>
+  Predicate.hasProperty(part, "text") && typeof part.text === "string" && part.text.trim() === ""
 
 const runIds = /^[A-Za-z0-9._:-]{1,128}$/
 
 export const runId = (runId: string): Effect.Effect<void, RunIdInvalid> =>
-  runIds.test(runId) ? Effect.void : Effect.fail(new RunIdInvalid({ runId: runId.slice(0, 200) }))
+  typeof runId === "string" && runIds.test(runId)
+    ? Effect.void
+    : Effect.fail(new RunIdInvalid({ runId: String(runId).slice(0, 200) }))
 
 /** An agent that can be driven in this context. */
 export const agent = (
@@ -47,18 +62,27 @@ export const agent = (
   return detail === undefined ? Effect.void : Effect.fail(new ToolkitInvalid({ agent: name, detail }))
 }
 
-/** Guards whose names tell their verdicts and reservations apart. */
-export const guards = ({ name }: Agent, guards: ReadonlyArray<Guard>): Effect.Effect<void, ToolkitInvalid> => {
-  const names = guards.map((guard) => guard.name)
-  const twice = names.find((guard, index) => names.indexOf(guard) !== index)
-  if (twice === undefined) return Effect.void
-  return Effect.fail(new ToolkitInvalid({ agent: name, detail: `two guards are named ${twice}` }))
+/** Plugins and guards whose names tell them apart in the journal. */
+export const plugins = ({ name }: Agent, { guards, names }: Collected): Effect.Effect<void, ToolkitInvalid> => {
+  const guard = twice(guards.map((guard) => guard.name))
+  const plugin = twice(names)
+  if (guard === undefined && plugin === undefined) return Effect.void
+  const detail = guard === undefined ? `two plugins are named ${plugin}` : `two guards are named ${guard}`
+  return Effect.fail(new ToolkitInvalid({ agent: name, detail }))
 }
+
+const twice = (names: ReadonlyArray<string>): string | undefined =>
+  names.find((name, index) => names.indexOf(name) !== index)
 
 /** The limits that a Run can be reopened with. */
 export type Reopened = Pick<Limits.Options, "maxTurns" | "maxConsecutiveFailures" | "maxCallsPerReply" | "activeTime">
 
-export const limits = ({ activeTime, ...counts }: Reopened): LimitChanges => ({
-  ...counts,
-  ...(activeTime === undefined ? undefined : { activeTimeMs: Duration.toMillis(Duration.fromInputUnsafe(activeTime)) })
-})
+export const limits = ({ name }: Agent, changes: Reopened): Effect.Effect<LimitChanges, ToolkitInvalid> => {
+  const { activeTime, ...counts } = changes
+  const detail = Limits.invalid(Limits.make(changes))
+  if (detail !== undefined) return Effect.fail(new ToolkitInvalid({ agent: name, detail }))
+  return Effect.succeed({
+    ...counts,
+    ...(activeTime === undefined ? undefined : { activeTimeMs: Duration.toMillis(Limits.duration(activeTime)) })
+  })
+}

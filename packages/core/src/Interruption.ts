@@ -4,7 +4,7 @@
  * @since 0.1.0
  */
 import * as Data from "effect/Data"
-import type * as Duration from "effect/Duration"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
@@ -30,7 +30,18 @@ const firstOf = <A, E, A2, E2, R2>(
       fiber.addObserver(resume)
       watching.addObserver(resume)
     })
-    return Effect.onExit(first, () => Fiber.interruptAll([watching, fiber]))
+    return Effect.onExit(first, () => Effect.andThen(Fiber.interrupt(watching), letGo(fiber)))
+  })
+
+/** How long something that is interrupted may take to end; after that nobody waits for it any more. */
+const grace = Duration.seconds(1)
+
+/** Interrupts a fiber and waits for its end, but not for one that ignores it. */
+export const letGo = (fiber: Fiber.Fiber<unknown, unknown>): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    if (fiber.pollUnsafe() !== undefined) return Effect.void
+    fiber.interruptUnsafe()
+    return Effect.raceFirst(Effect.asVoid(Fiber.await(fiber)), Effect.sleep(grace))
   })
 
 /** Interrupts `effect` after `duration` and goes on with `onTimeout`. */
@@ -105,7 +116,7 @@ export class Stoppable {
   private join<A, E>(fiber: Fiber.Fiber<A, E>): Effect.Effect<A, E | Halt> {
     this.running.add(fiber)
     return Fiber.await(fiber).pipe(
-      Effect.onInterrupt(() => Fiber.interrupt(fiber)),
+      Effect.onInterrupt(() => letGo(fiber)),
       Effect.ensuring(Effect.sync(() => this.running.delete(fiber))),
       Effect.flatMap((exit): Effect.Effect<A, E | Halt> =>
         this.halted !== undefined && Exit.hasInterrupts(exit) ? Effect.fail(this.halted) : exit

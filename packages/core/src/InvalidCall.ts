@@ -5,13 +5,10 @@
  */
 import type { AgentTool } from "./AgentTool.ts"
 import type { Attempt } from "./Attempt.ts"
-import type { Call, Settled as Decided } from "./Calls.ts"
+import { type Call, maxArguments, type Settled as Decided, tooLong } from "./Calls.ts"
 import type { Limits } from "./Limits.ts"
 import type { Ending } from "./RunEvent.ts"
 import * as ToolResult from "./ToolResult.ts"
-
-/** UTF-16 units of the arguments of one call, as JSON. */
-const maxArguments = 256_000
 
 export interface Settled extends Decided {
   readonly error?: string
@@ -37,10 +34,10 @@ export const beyond = ({ callId }: Call, { maxCallsPerReply }: Limits): Settled 
     ? undefined
     : failed("invalid", "TooManyCalls", `At most ${maxCallsPerReply} calls in one reply; this one was not executed.`)
 
-export const tooLarge = (call: Call): Settled | undefined =>
-  JSON.stringify(call.arguments ?? null).length <= maxArguments
-    ? undefined
-    : failed("invalid", "ArgumentsTooLarge", `The arguments are longer than ${maxArguments} characters; not executed.`)
+export const tooLarge = ({ arguments: args }: Call): Settled | undefined =>
+  typeof args === "string" && args.startsWith(tooLong)
+    ? failed("invalid", "ArgumentsTooLarge", `The arguments are longer than ${maxArguments} characters; not executed.`)
+    : undefined
 
 /** There is no such tool (any more). */
 export const unknown = ({ name, status, wireName }: Call, { agent }: Attempt): Settled => {

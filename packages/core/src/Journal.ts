@@ -11,19 +11,19 @@
  *
  * @since 0.1.0
  */
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
 import * as Semaphore from "effect/Semaphore"
 import type { AppendResult, CheckpointStore, HeadRow, Lease, StoredEvent, StoreError } from "./CheckpointStore.ts"
-import type { Guard } from "./Guard.ts"
+import { brokenMemory, type Guard } from "./Guard.ts"
 import type { Entry } from "./Observer.ts"
 import { CheckpointCorrupt, CheckpointTooNew, OwnershipLost, StoreUnavailable } from "./RunError.ts"
 import * as RunEvent from "./RunEvent.ts"
 import type { Head } from "./RunHead.ts"
 import * as RunState from "./RunState.ts"
-import { ifFails, within } from "./Interruption.ts"
+import { ifFails } from "./Interruption.ts"
+import { limited } from "./Bounded.ts"
 
 export type ReadError = StoreUnavailable | CheckpointCorrupt | CheckpointTooNew
 export type JournalError = ReadError | OwnershipLost
@@ -41,8 +41,7 @@ export interface Options {
   readonly onCommit: (entries: ReadonlyArray<Entry>) => void
 }
 
-/** How long an append may take, and how often it is repeated in that time. Repeating is safe by J3. */
-const appendTimeout = Duration.seconds(5)
+/** How often an append is repeated in the time that it has. Repeating is safe by J3. */
 const appendRetry = Schedule.exponential("50 millis").pipe(Schedule.upTo({ times: 4 }))
 /** Events a page. */
 const pageSize = 5000
@@ -196,13 +195,10 @@ export class Journal {
       head: headRow(this.staged.state.head),
       ...(head.agent === "" ? { lease } : undefined)
     }
-    const repeated = ifFails(store.append(request), (again) =>
-      Effect.retry(again, { schedule: appendRetry, while: (error) => error._tag === "StoreUnavailable" })
-    )
-    return within(
-      repeated,
-      appendTimeout,
-      Effect.failSync(() => new StoreUnavailable({ detail: `no answer within ${Duration.format(appendTimeout)}` }))
+    return limited(
+      ifFails(store.append(request), (again) =>
+        Effect.retry(again, { schedule: appendRetry, while: (error) => error._tag === "StoreUnavailable" })
+      )
     )
   }
 
@@ -214,9 +210,13 @@ export class Journal {
       case "Fenced":
         return Effect.fail(new OwnershipLost({ runId: this.options.runId }))
       case "Conflict":
-        return Effect.flatMap(this.catchUp(bodies), ({ dropped }) =>
-          Effect.map(this.append, (whole) => whole && dropped === 0)
+        return Effect.flatMap(this.catchUp(bodies), ({ dropped, seen }) =>
+          seen === 0
+            ? Effect.fail(new StoreUnavailable({ detail: "it refuses an append for events that it does not show" }))
+            : Effect.map(this.append, (whole) => whole && dropped === 0)
         )
+      default:
+        return Effect.fail(new StoreUnavailable({ detail: "it answered an append with something unknown" }))
     }
   }
 
@@ -270,8 +270,18 @@ const isFinishedEffect = (event: RunEvent.RunEvent): boolean =>
 
 const fold = ({ memory, state }: Folded, event: RunEvent.RunEvent, guards: ReadonlyArray<Guard>): Folded => ({
   state: RunState.evolve(state, event),
-  memory: guards.length === 0 ? memory : guards.map((guard, i) => guard.fold(memory[i], event))
+  memory: guards.length === 0 ? memory : guards.map((guard, i) => remembered(guard, memory[i], event))
 })
+
+/** A fold that throws has no memory any more; its guard refuses everything from then on. */
+const remembered = (guard: Guard, memory: unknown, event: RunEvent.RunEvent): unknown => {
+  if (memory === brokenMemory) return memory
+  try {
+    return guard.fold(memory, event)
+  } catch {
+    return brokenMemory
+  }
+}
 
 /** The row that a store keeps of a head. */
 export const headRow = (head: Head): HeadRow => ({

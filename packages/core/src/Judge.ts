@@ -12,8 +12,9 @@ import { defined } from "./Defined.ts"
 import * as Guard from "./Guard.ts"
 import type { Halted } from "./Interruption.ts"
 import type { JournalError } from "./Journal.ts"
-import type { Draft } from "./RunEvent.ts"
+import * as RunEvent from "./RunEvent.ts"
 import { stepId } from "./RunHead.ts"
+import * as Text from "./Text.ts"
 
 /** One guard's verdict. What is finished is committed first if the guard takes time (SPEC 6). */
 const asked = (
@@ -23,11 +24,36 @@ const asked = (
 ): Effect.Effect<Guard.Judgement, JournalError | Halted> =>
   Effect.suspend(() => {
     const verdict = check()
-    if (!Effect.isEffect(verdict)) return Effect.succeed({ guard, verdict })
+    if (!Effect.isEffect(verdict)) return Effect.succeed(judgement(guard, verdict))
     const flush = journal.owes ? journal.commit : Effect.void
     const total = Effect.catchCause(verdict, () => Effect.succeed(broken(guard))) // if it interrupts itself, too
-    return Effect.map(Effect.andThen(flush, stoppable.run("guard", total)), (verdict) => ({ guard, verdict }))
+    return Effect.map(Effect.andThen(flush, stoppable.run("guard", total)), (verdict) => judgement(guard, verdict))
   }).pipe(Effect.catchDefect(() => Effect.succeed({ guard, verdict: broken(guard) })))
+
+/** What is no Verdict, or has a note or a reason that cannot be journaled, comes from a broken guard. */
+const judgement = (guard: string, verdict: Guard.Verdict): Guard.Judgement => {
+  if (!Guard.isVerdict(verdict)) return { guard, verdict: broken(guard) }
+  if (verdict._tag === "Allow" && verdict.note === undefined) return { guard, verdict }
+  const stored = RunEvent.check({ _tag: "VerdictGiven", guard, on: "", ...said(verdict) })
+  return { guard, verdict: stored === undefined ? verdict : broken(guard) }
+}
+
+/** What of a Verdict stands in the journal. */
+const said = (verdict: Guard.Verdict) => {
+  switch (verdict._tag) {
+    case "Allow":
+      return { verdict: verdict._tag, ...defined({ note: verdict.note }) }
+    case "Nudge":
+      return { verdict: verdict._tag, message: bounded(verdict.message) }
+    case "Stop":
+      return { verdict: verdict._tag, message: bounded(verdict.message), ...defined({ stop: verdict.stop }) }
+    default:
+      return { verdict: verdict._tag, message: bounded(verdict.reason) }
+  }
+}
+
+const bounded = (message: string): string =>
+  typeof message === "string" ? Text.head(Text.wellFormed(message), 2000) : message
 
 const broken = (guard: string): Guard.Verdict => Guard.deny(`the guard ${guard} failed`)
 
@@ -38,7 +64,12 @@ const judge = (
 ): Effect.Effect<ReadonlyArray<Guard.Judgement>, JournalError | Halted> => {
   const { journal, plugins } = attempt
   return Effect.forEach(plugins.guards, (guard, i) =>
-    asked(attempt, guard.name, () => guard.check({ state: journal.state, memory: journal.memory[i], proposal }))
+    asked(attempt, guard.name, () => {
+      const memory = journal.memory[i]
+      return memory === Guard.brokenMemory
+        ? broken(guard.name)
+        : guard.check({ state: journal.state, memory, proposal })
+    })
   )
 }
 
@@ -62,7 +93,7 @@ export const step = Effect.fnUntraced(function* (
     const { expiresAt, reason } = verdict
     const digest = yield* Approval.stepDigest(guard, head.turn + 1, reason)
     const until = expiresAt === undefined ? undefined : { expiresAt }
-    const asked: Draft = { _tag: "ApprovalRequested", callId: on, name: "", digest, guard, reason, ...until }
+    const asked: RunEvent.Draft = { _tag: "ApprovalRequested", callId: on, name: "", digest, guard, reason, ...until }
     return { _tag: "Hold", drafts: [asked] }
   }
   if (verdict._tag !== "Nudge") return { _tag: "Hold", drafts: [verdictGiven(worst, on, true)] }
@@ -121,7 +152,7 @@ const judgeCall = Effect.fnUntraced(function* (
 })
 
 const go = (judgements: ReadonlyArray<Guard.Judgement>, on: string): Going => {
-  const drafts: Array<Draft> = []
+  const drafts: Array<RunEvent.Draft> = []
   const reservations: { [guard: string]: { readonly [unit: string]: number } } = {}
   let maxOutputTokens = Number.POSITIVE_INFINITY
   for (const { guard, verdict } of judgements) {
@@ -140,17 +171,7 @@ const go = (judgements: ReadonlyArray<Guard.Judgement>, on: string): Going => {
 }
 
 /** A Deny of a Step has no call to refuse: it stops the Run. */
-const verdictGiven = ({ guard, verdict }: Guard.Judgement, on: string, isStep: boolean): Draft => {
-  switch (verdict._tag) {
-    case "Stop": {
-      const reason = verdict.stop === undefined ? undefined : { stop: verdict.stop }
-      return { _tag: "VerdictGiven", guard, on, verdict: "Stop", message: verdict.message, ...reason }
-    }
-    case "Deny":
-      return { _tag: "VerdictGiven", guard, on, verdict: isStep ? "Stop" : "Deny", message: verdict.reason }
-    case "Nudge":
-      return { _tag: "VerdictGiven", guard, on, verdict: "Nudge", message: verdict.message }
-    default:
-      return { _tag: "VerdictGiven", guard, on, verdict: verdict._tag }
-  }
+const verdictGiven = ({ guard, verdict }: Guard.Judgement, on: string, isStep: boolean): RunEvent.Draft => {
+  const given = { _tag: "VerdictGiven", guard, on, ...said(verdict) } as const
+  return verdict._tag === "Deny" && isStep ? { ...given, verdict: "Stop" } : given
 }

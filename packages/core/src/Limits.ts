@@ -16,8 +16,6 @@ export interface Limits {
   readonly maxCallsPerReply: number
   /** Time spent driving, waits not counted. Default 15 minutes. */
   readonly activeTime: Duration.Duration
-  /** How deep agents may call agents. Default 4. */
-  readonly maxDepth: number
   /** Deaths in one place that are recovered from; one more is Poisoned. Default 3. */
   readonly maxRecoveries: number
   /** When a count limit trips, the model gets one last turn without tools (RI-061). Default false. */
@@ -33,7 +31,6 @@ export const defaults: Limits = {
   maxConsecutiveFailures: 5,
   maxCallsPerReply: 16,
   activeTime: Duration.minutes(15),
-  maxDepth: 4,
   maxRecoveries: 3,
   finalAnswer: false
 }
@@ -62,7 +59,6 @@ const counts = [
   ["maxTurns", 1],
   ["maxConsecutiveFailures", 1],
   ["maxCallsPerReply", 1],
-  ["maxDepth", 1],
   ["maxRecoveries", 0]
 ] as const
 

@@ -13,13 +13,11 @@ import type * as Prompt from "effect/ai/Prompt"
 import type * as Response from "effect/ai/Response"
 import type { Timeouts } from "./Agent.ts"
 import type { WireToolkit } from "./AgentTool.ts"
+import { maxReply } from "./Calls.ts"
 import { beside, within } from "./Interruption.ts"
 import type { Reply } from "./Interceptor.ts"
 import type { Delta } from "./RunUpdate.ts"
 import { defined } from "./Defined.ts"
-
-/** UTF-16 units of one reply; what is longer counts as cut off. */
-const maxReply = 1_000_000
 
 export interface Request {
   readonly model: LanguageModel.LanguageModel

@@ -31,29 +31,48 @@ export const StoredOutcome = Schema.Union([
 ])
 export type StoredOutcome = typeof StoredOutcome.Type
 
-/** Something that a Run waits for. `kind` says who can end the wait. */
-export interface Waiting {
+interface WaitingFor {
   /** The call id, `s<turn>` for a Step, `paused` or `retry`. */
   readonly id: string
-  readonly kind: "approval" | "external" | "in-doubt" | "paused" | "retry"
   /** Epoch ms. */
   readonly since: number
-  /** The tool's name. */
-  readonly name?: string
-  /** The arguments of the call, as the model wrote them. */
-  readonly arguments?: unknown
-  /** What an answer must name. */
-  readonly digest?: string
   readonly reason?: string
+}
+
+interface WaitingCall extends WaitingFor {
+  /** The tool's name; empty for a Step. */
+  readonly name?: string
+  /** The arguments of the call, encoded, as the model wrote them. */
+  readonly arguments?: unknown
   readonly guard?: string
   /** Epoch ms; after it no answer counts. */
   readonly expiresAt?: number
   /** The call ids from the root down to a sub-agent's call. */
   readonly path?: ReadonlyArray<string>
-  /** Of a `retry`: when the Run may go on (epoch ms), and how often it rested in a row. */
-  readonly wakeAt?: number
-  readonly count?: number
 }
+
+/** Fields that other kinds of waits have, so that they can be read before `kind` is looked at. */
+interface NoCall {
+  readonly name?: never
+  readonly arguments?: never
+  readonly digest?: never
+  readonly guard?: never
+  readonly expiresAt?: never
+  readonly path?: never
+}
+interface NoRetry {
+  readonly wakeAt?: never
+  readonly count?: never
+}
+
+/** Something that a Run waits for. `kind` says who can end the wait. */
+export type Waiting =
+  /** `digest` is what an answer to an approval must name. */
+  | (WaitingCall & NoRetry & { readonly kind: "approval" | "external"; readonly digest: string })
+  | (WaitingCall & NoRetry & { readonly kind: "in-doubt"; readonly digest?: string })
+  | (WaitingFor & NoCall & NoRetry & { readonly kind: "paused" })
+  /** When the Run may go on (epoch ms), and how often it rested in a row. */
+  | (WaitingFor & NoCall & { readonly kind: "retry"; readonly wakeAt: number; readonly count: number })
 
 interface Totals {
   readonly usage: Usage

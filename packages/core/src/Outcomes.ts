@@ -5,6 +5,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { defined } from "./Defined.ts"
 import * as Finish from "./Finish.ts"
 import type { Outcome, Waiting } from "./Outcome.ts"
 import {
@@ -19,6 +20,7 @@ import {
   type RetryableFor,
   type ToolFatal
 } from "./RunError.ts"
+import type { Wait } from "./RunEvent.ts"
 import type { RunState } from "./RunState.ts"
 import type { Head } from "./RunHead.ts"
 
@@ -27,10 +29,7 @@ export type Failure = ModelRejected | ModelRefusal | OutputInvalid | EmptyRespon
 
 /** Everything that a resting Run waits for; `state` adds the arguments of the calls. */
 export const waiting = ({ paused, retry, waits }: Head, state?: RunState): ReadonlyArray<Waiting> => [
-  ...waits.map((wait) => {
-    const call = state?.calls.find(({ callId }) => callId === wait.id)
-    return call === undefined || wait.path !== undefined ? wait : { ...wait, arguments: call.arguments }
-  }),
+  ...waits.map((wait) => waitingCall(wait, state)),
   ...(paused === undefined
     ? []
     : [{ id: "paused", kind: "paused" as const, since: paused.since, reason: `paused by ${paused.by}` }]),
@@ -47,6 +46,12 @@ export const waiting = ({ paused, retry, waits }: Head, state?: RunState): Reado
         }
       ])
 ]
+
+const waitingCall = ({ digest, kind, ...wait }: Wait, state: RunState | undefined): Waiting => {
+  const call = wait.path === undefined ? state?.calls.find(({ callId }) => callId === wait.id) : undefined
+  const known = { ...wait, ...(call === undefined ? undefined : { arguments: call.arguments }) }
+  return kind === "in-doubt" ? { ...known, kind, ...defined({ digest }) } : { ...known, kind, digest: digest ?? "" }
+}
 
 const decodeReason = Schema.decodeUnknownEffect(Schema.toCodecJson(FatalReason))
 

@@ -6,11 +6,13 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
+import { bounded } from "./Bounded.ts"
 import { CheckpointStore, type Entry, type StoreError } from "./CheckpointStore.ts"
 import { headRow } from "./Journal.ts"
 import { type Draft, stamp } from "./RunEvent.ts"
-import { CheckpointCorrupt, RunNotFound } from "./RunError.ts"
+import { CheckpointCorrupt, type EncodeFailed, RunNotFound } from "./RunError.ts"
 import * as RunEvent from "./RunEvent.ts"
+import { storable } from "./Storable.ts"
 import { empty, evolveHead, type Head } from "./RunHead.ts"
 
 /** A Run as an outside writer sees it. */
@@ -36,7 +38,7 @@ export const headOf = (entry: Entry): Effect.Effect<Head, CheckpointCorrupt> =>
 /** Reads a head, if there is such a Run. */
 export const find = (runId: string): Effect.Effect<Seen | undefined, StoreError, CheckpointStore> =>
   Effect.gen(function* () {
-    const entry = yield* (yield* CheckpointStore).head(runId)
+    const entry = yield* bounded(yield* CheckpointStore).head(runId)
     return entry && { entry, head: yield* headOf(entry), now: yield* Clock.currentTimeMillis }
   })
 
@@ -55,7 +57,7 @@ const retries = Schedule.exponential("50 millis").pipe(Schedule.upTo({ times: 4 
 export const append = <E, R>(
   runId: string,
   decide: (seen: Seen) => Effect.Effect<ReadonlyArray<Draft>, E, R>
-): Effect.Effect<void, E | StoreError | RunNotFound, CheckpointStore | R> => {
+): Effect.Effect<void, E | StoreError | EncodeFailed | RunNotFound, CheckpointStore | R> => {
   const once = Effect.gen(function* () {
     while (true) {
       const { entry, head, now } = yield* look(runId)
@@ -66,7 +68,8 @@ export const append = <E, R>(
   })
   return Effect.retry(once, {
     schedule: retries,
-    while: (error: E | StoreError | RunNotFound) => (error as { readonly _tag?: unknown })._tag === "StoreUnavailable"
+    while: (error: E | StoreError | EncodeFailed | RunNotFound) =>
+      (error as { readonly _tag?: unknown })._tag === "StoreUnavailable"
   })
 }
 
@@ -74,7 +77,7 @@ export const append = <E, R>(
 export const create = (
   runId: string,
   drafts: ReadonlyArray<Draft>
-): Effect.Effect<boolean, StoreError, CheckpointStore> =>
+): Effect.Effect<boolean, StoreError | EncodeFailed, CheckpointStore> =>
   Effect.flatMap(Clock.currentTimeMillis, (now) => write(runId, { seq: 0, head: empty, now, drafts }))
 
 const write = Effect.fnUntraced(function* (
@@ -85,9 +88,9 @@ const write = Effect.fnUntraced(function* (
     now,
     seq
   }: { readonly seq: number; readonly head: Head; readonly now: number; readonly drafts: ReadonlyArray<Draft> }
-): Effect.fn.Return<boolean, StoreError, CheckpointStore> {
-  const events = drafts.map((draft) => stamp(draft, now))
-  const result = yield* (yield* CheckpointStore).append({
+): Effect.fn.Return<boolean, StoreError | EncodeFailed, CheckpointStore> {
+  const events = yield* Effect.forEach(drafts, (draft) => Effect.as(storable(draft), stamp(draft, now)))
+  const result = yield* bounded(yield* CheckpointStore).append({
     runId,
     epoch: 0,
     expectedSeq: seq,

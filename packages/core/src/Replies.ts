@@ -5,12 +5,16 @@
  */
 import * as Cause from "effect/Cause"
 import * as Exit from "effect/Exit"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
 import * as AiError from "effect/ai/AiError"
 import * as Prompt from "effect/ai/Prompt"
 import type * as Response from "effect/ai/Response"
+import { checker } from "./EventShape.ts"
 import type { Reply } from "./Interceptor.ts"
+import { maxArguments, maxReply, tooLong } from "./Calls.ts"
 import { failureOf, type Table } from "./ModelRetry.ts"
-import type { Failure, Of, ReplyPart } from "./RunEvent.ts"
+import { type Failure, type Of, ReplyPart } from "./RunEvent.ts"
 import * as Text from "./Text.ts"
 import * as ToolResult from "./ToolResult.ts"
 
@@ -73,6 +77,14 @@ export const read = ({
   }
 }
 
+const shape = checker(Schema.Array(ReplyPart))
+
+/** Says where a reply is none that could be read again: its model bypassed effect's own checks. */
+export const unreadable = (reply: ReadonlyArray<ReplyPart>): string | undefined => {
+  const result = shape(reply)
+  return Result.isSuccess(result) ? undefined : `the model's reply is damaged at ${result.failure}`
+}
+
 /** Why a reply cannot stand: it was cut off, or it says nothing (RI-138, RI-129). */
 const rejected = (reply: ReadonlyArray<ReplyPart>, finish: string): Pick<Of<"TurnCompleted">, "rejected"> => {
   if (finish === "length") {
@@ -90,14 +102,14 @@ const encodePart = (part: Prompt.AssistantMessagePart): ReadonlyArray<ReplyPart>
   switch (part.type) {
     case "text":
     case "reasoning":
-      return [{ type: part.type, text: Text.wellFormed(part.text), ...options }]
+      return [{ type: part.type, text: Text.head(Text.wellFormed(part.text), maxReply), ...options }]
     case "file":
       return typeof part.data === "string"
         ? [{ type: "file", mediaType: part.mediaType, data: part.data, ...options }]
         : []
     case "tool-call": {
       const { id, name, params, providerExecuted } = part
-      return [{ type: "tool-call", id, name, params: safeJson(params), providerExecuted, ...options }]
+      return [{ type: "tool-call", id, name, params: bounded(safeJson(params)), providerExecuted, ...options }]
     }
     case "tool-result": {
       const { id, isFailure, name, providerExecuted, result } = part
@@ -106,6 +118,12 @@ const encodePart = (part: Prompt.AssistantMessagePart): ReadonlyArray<ReplyPart>
     case "tool-approval-request":
       return []
   }
+}
+
+/** Arguments that are too long are kept as the beginning of their text, which no schema takes for arguments. */
+const bounded = (params: Schema.Json): Schema.Json => {
+  const text = JSON.stringify(params)
+  return text.length <= maxArguments ? params : `${tooLong}${Text.head(text, 1000)}`
 }
 
 /** What JSON has no word for becomes null: the tool's schema then says what is wrong (RI-122). */

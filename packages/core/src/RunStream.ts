@@ -13,7 +13,7 @@ import * as Stream from "effect/Stream"
 import type { Agent, Output, Services } from "./Agent.ts"
 import { CheckpointStore, type StoreError } from "./CheckpointStore.ts"
 import type { Hooks } from "./Drive.ts"
-import { decode, type ReadError } from "./Journal.ts"
+import { type ReadError, readEvents } from "./Journal.ts"
 import type { Entry } from "./Observer.ts"
 import type { Outcome } from "./Outcome.ts"
 import * as Outside from "./Outside.ts"
@@ -104,9 +104,11 @@ const between = (
   upTo: number
 ): Effect.Effect<ReadonlyArray<Entry>, Lift<ReadError>, CheckpointStore> =>
   lift(
-    CheckpointStore.use((store) => store.read(runId, { after, limit: upTo - after })).pipe(
-      Effect.flatMap((events) => Effect.forEach(events, (event) => decode(runId, event)))
-    )
+    CheckpointStore.use((store) => {
+      const entries: Array<Entry> = []
+      const each = (entry: Entry) => void entries.push(entry)
+      return Effect.as(readEvents(store, runId, { after, seq: upTo, each }), entries)
+    })
   )
 
 /** How `events` can fail. */
@@ -127,7 +129,7 @@ export const events = (
   Stream.paginate(after, (position) =>
     Effect.gen(function* () {
       const { entry, head } = yield* lift(Outside.look(runId))
-      const upTo = Math.min(entry.seq, position + page)
+      const upTo = Math.max(position, Math.min(entry.seq, position + page))
       const entries = upTo > position ? yield* between(runId, position, upTo) : []
       const over = upTo >= entry.seq && !(follow && head.status === "running")
       if (entries.length === 0 && !over) yield* Effect.sleep(pollEvery)

@@ -155,7 +155,7 @@ const resumed = (agent: Agent, input: ResumeInput, hooks: Hooks, keepsPause = fa
     if (!reopens && rests(seen, false)) {
       return yield* lift(Effect.flatMap(Stored.load(runId, seen.entry.seq), (state) => Outcomes.of(runId, state)))
     }
-    const changes = limits === undefined ? undefined : { limits: Input.limits(limits) }
+    const changes = limits === undefined ? undefined : { limits: yield* lift(Input.limits(agent, limits)) }
     const before = ({ head, outcome }: RunState): Effect.Effect<ReadonlyArray<Draft>> => {
       if (outcome !== undefined) return Effect.succeed(reopens ? [{ _tag: "RunReopened", by, ...changes }] : [])
       return Effect.succeed(head.paused === undefined || keepsPause ? [] : [{ _tag: "PauseLifted", by }])
@@ -175,7 +175,7 @@ const driven = (agent: Agent, input: Omit<Parameters<typeof drive>[0], "agent">)
   Effect.gen(function* () {
     const context = yield* Effect.context<never>()
     yield* lift(Input.agent(agent, context))
-    yield* lift(Input.guards(agent, Plugin.collect(context).guards))
+    yield* lift(Input.plugins(agent, Plugin.collect(context)))
     const { runId } = input
     const span = { attributes: { "waystone.run.id": runId } }
     const state = yield* lift(Effect.withSpan(drive({ agent, ...input }), `invoke_agent ${agent.name}`, span))

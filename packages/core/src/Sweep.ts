@@ -15,6 +15,8 @@ import { goOn, type ResumeError } from "./Start.ts"
 export type Recovered =
   | { readonly _tag: "Driven"; readonly runId: string; readonly outcome: Outcome<unknown> }
   | { readonly _tag: "Failed"; readonly runId: string; readonly error: ResumeError }
+  /** A bug of the application or of a plugin ended its Attempt; the others of the sweep go on. */
+  | { readonly _tag: "Died"; readonly runId: string; readonly defect: unknown }
 
 export interface RecoverInput {
   /** How many Runs are driven at once. Default 10. */
@@ -47,7 +49,7 @@ const driven = (agent: Agent, runId: string) =>
     onSuccess: (outcome): ReadonlyArray<Recovered> => [{ _tag: "Driven", runId, outcome }],
     onFailure: (error): ReadonlyArray<Recovered> =>
       error.reason._tag === "RunBusy" ? [] : [{ _tag: "Failed", runId, error }]
-  })
+  }).pipe(Effect.catchDefect((defect) => Effect.succeed<ReadonlyArray<Recovered>>([{ _tag: "Died", runId, defect }])))
 
 const dueRuns = Effect.fnUntraced(function* (
   agent: ReadonlyArray<string>

@@ -33,7 +33,7 @@ export const middleOut = (text: string, max: number): string => {
   return `${start}\n[… ${text.length - start.length - end.length} characters cut …]\n${end}`
 }
 
-/** A message without stack frames and without the folders of absolute paths, in at most `max` units (RI-012). */
+/** A message without stack frames, folders of absolute paths and what looks like a secret, in at most `max` units (RI-012). */
 export const safeMessage = (text: string, max: number): string => {
   const kept = head(text, max * 4)
     .split("\n")
@@ -42,5 +42,12 @@ export const safeMessage = (text: string, max: number): string => {
     .replace(/(?<![\w:/\\])(?:file:\/\/)?(?:[A-Za-z]:)?(?:[\\/][\w.@~+-]+){2,}/g, (path) =>
       path.slice(path.search(/[^\\/]*$/))
     )
-  return head(wellFormed(kept), max).trim() || "no message"
+  return head(wellFormed(secretless(kept)), max).trim() || "no message"
 }
+
+/** The text without what looks like a key or token. */
+const secretless = (text: string): string =>
+  text
+    .replace(/\b(bearer|basic)\s+[\w.~+/=-]{8,}/gi, "$1 [redacted]")
+    .replace(/\b(?:sk|pk|rk|ghp|gho|xox[abps])[-_][\w-]{8,}/g, "[redacted]")
+    .replace(/\b((?:api[-_]?key|access[-_]?token|secret|password)["']?\s*[:=]\s*["']?)[^\s"',}]{4,}/gi, "$1[redacted]")

@@ -13,16 +13,16 @@ import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Result from "effect/Result"
+import * as Exit from "effect/Exit"
 import * as Schedule from "effect/Schedule"
 import type * as Tool from "effect/ai/Tool"
 import type { AgentTool } from "./AgentTool.ts"
 import { type Attempt, leaseMillis } from "./Attempt.ts"
 import type { Call } from "./Calls.ts"
-import { ifFails, within } from "./Interruption.ts"
+import { type Halt, ifFails, within } from "./Interruption.ts"
 import type { JournalError } from "./Journal.ts"
 import type { ToolOutput } from "./Interceptor.ts"
-import { Fatal, ToolFatal } from "./RunError.ts"
+import { Fatal, type OwnershipLost, ToolFatal } from "./RunError.ts"
 import type { Draft, Ending, Reservations } from "./RunEvent.ts"
 import { isEnding, type RunState } from "./RunState.ts"
 import { ToolContext } from "./ToolContext.ts"
@@ -58,12 +58,38 @@ const masked = Effect.fnUntraced(function* (
   const { lately } = attempt.stoppable
   lately.add(ready.tool.name)
   attempt.publish({ _tag: "CallStarted", callId: ready.call.callId, name: ready.call.name })
-  const result = yield* Effect.result(restore(attempt.stoppable.run("tool", execute(attempt, ready))))
+  const done: Done = {}
+  const exit = yield* Effect.exit(restore(attempt.stoppable.run("tool", execute(attempt, ready, done))))
   lately.add(ready.tool.name)
-  if (Result.isFailure(result) && result.failure._tag === "OwnershipLost") return yield* result.failure
-  const output = Result.isSuccess(result) ? result.success : stopped(ready.tool)
-  return yield* finish(attempt, ready, { output, startedAt })
+  if (Exit.isSuccess(exit)) return yield* finish(attempt, ready, { output: exit.value, startedAt })
+  // It was stopped; what it had finished by then counts all the same (L2).
+  const finished = done.value === undefined ? undefined : yield* sanitized(attempt, ready, done.value.value)
+  const halted = exit.cause.reasons.some((reason) => Cause.isFailReason(reason) && reason.error._tag === "Halted")
+  const output = finished ?? (halted ? stopped(ready.tool) : undefined)
+  const kept = output === undefined ? false : yield* finish(attempt, ready, { output, startedAt })
+  return halted ? kept : yield* Effect.failCause(lost(exit.cause))
 })
+
+/** What a handler has given back, whatever happens to the fiber that waits for it. */
+interface Done {
+  value?: { readonly value: unknown }
+}
+
+/** A halt is no failure of the loop; a lost lease is one, and an interruption goes on. */
+const lost = (cause: Cause.Cause<Halt>): Cause.Cause<OwnershipLost> =>
+  Cause.fromReasons(
+    cause.reasons.flatMap((reason): ReadonlyArray<Cause.Reason<OwnershipLost>> => {
+      if (!Cause.isFailReason(reason)) return [reason]
+      return reason.error._tag === "OwnershipLost" ? [Cause.makeFailReason(reason.error)] : []
+    })
+  )
+
+/** The interceptors of a call that was stopped between its handler and them may not be left out. */
+const sanitized = (attempt: Attempt, ready: Ready, value: unknown): Effect.Effect<ToolOutput> =>
+  Effect.map(
+    intercepted(attempt, ready, (stage) => stage === "sanitize", ToolResult.success(ready.tool, value)),
+    ToolResult.clean
+  ).pipe(Effect.catchDefect((defect) => Effect.succeed(broken(defect))))
 
 /** The call may still start: nothing came in between that forbids it. */
 const still =
@@ -104,11 +130,11 @@ interface Executed extends ToolOutput {
   readonly tries: number
 }
 
-const execute = (attempt: Attempt, ready: Ready): Effect.Effect<Executed> =>
+const execute = (attempt: Attempt, ready: Ready, done: Done): Effect.Effect<Executed> =>
   Effect.suspend(() => {
     let tries = 0
     const one = Effect.suspend(() =>
-      intercepted(attempt, ready, (stage) => stage !== "trace", once(attempt, ready, ++tries))
+      intercepted(attempt, ready, (stage) => stage !== "trace", once(attempt, ready, { try: ++tries, done }))
     )
     const repeatable = ready.tool.effect !== "unsafe"
     const retried = repeatable
@@ -144,10 +170,21 @@ const intercepted = (
       )
 
 /** One execution of the handler; total. */
-const once = (attempt: Attempt, ready: Ready, count: number): Effect.Effect<ToolOutput> => {
+const once = (
+  attempt: Attempt,
+  ready: Ready,
+  { done, try: count }: { readonly try: number; readonly done: Done }
+): Effect.Effect<ToolOutput> => {
   const { tool } = ready
   const timeout = Effect.sync(() => timedOut(tool))
-  const handled = Effect.flatMap(handler(attempt, ready, count), (value) => ToolResult.success(tool, value))
+  const handled = Effect.flatMap(
+    Effect.onExit(handler(attempt, ready, count), (exit) =>
+      Effect.sync(() => {
+        if (Exit.isSuccess(exit)) done.value = { value: exit.value }
+      })
+    ),
+    (value) => ToolResult.success(tool, value)
+  )
   return Effect.catchCause(within(handled, tool.timeout, timeout), (cause) => failed(tool, cause))
 }
 
@@ -192,12 +229,16 @@ const stopped = ({ effect, name }: AgentTool): ToolOutput =>
     ? { ...ToolResult.errorOutput(`${name} was interrupted`, "Interrupted"), kind: "interrupted" }
     : { ...ToolResult.errorOutput(`${name} was interrupted; outcome: unknown`, "Interrupted"), kind: "unknown" }
 
+/** A handler that interrupts itself has failed; of an unsafe one nobody knows how far it came. */
+const selfInterrupted = (tool: AgentTool): ToolOutput =>
+  tool.effect === "readonly" ? ToolResult.errorOutput(`${tool.name} interrupted itself`, "Interrupted") : stopped(tool)
+
 const broken = (defect: unknown): ToolOutput =>
   ToolResult.errorOutput(ToolResult.messageOf(defect), ToolResult.tagOf(defect))
 
 const failed = (tool: AgentTool, cause: Cause.Cause<unknown>): Effect.Effect<ToolOutput> => {
   // By itself: where we interrupt it, nothing after it runs.
-  if (Cause.hasInterruptsOnly(cause)) return Effect.succeed(stopped(tool))
+  if (Cause.hasInterruptsOnly(cause)) return Effect.succeed(selfInterrupted(tool))
   const reason = cause.reasons.find(Cause.isFailReason)
   if (reason === undefined) {
     return Effect.succeed(broken(Cause.squash(cause)))

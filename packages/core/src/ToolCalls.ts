@@ -13,6 +13,7 @@ import type { Halted } from "./Interruption.ts"
 import type { JournalError } from "./Journal.ts"
 import type { Draft } from "./RunEvent.ts"
 import * as Judge from "./Judge.ts"
+import * as ToolResult from "./ToolResult.ts"
 import * as ToolCall from "./ToolCall.ts"
 import { defined } from "./Defined.ts"
 
@@ -126,8 +127,7 @@ export const completed = ({ callId, name }: Call, settled: InvalidCall.Settled):
   _tag: "ToolCallCompleted",
   callId,
   name,
-  isFailure: settled.isFailure,
-  result: settled.result,
+  ...ToolResult.bound(settled),
   ending: settled.ending,
   ...defined({ error: settled.error })
 })

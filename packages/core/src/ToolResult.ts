@@ -66,7 +66,7 @@ export const failure = (tool: AgentTool, error: unknown): Effect.Effect<ToolOutp
   Effect.suspend(() => tool.encodeFailure(error)).pipe(
     Effect.map((encoded): ToolOutput => ({
       isFailure: true,
-      result: bounded(withMessage(toJson(encoded), error)),
+      result: bounded(harmless(withMessage(toJson(encoded), error))),
       error: tagOf(error)
     })),
     Effect.catchCause(() => Effect.succeed(errorOutput(messageOf(error), tagOf(error))))
@@ -77,6 +77,15 @@ const withMessage = (encoded: Schema.Json, error: unknown): Schema.Json => {
   if (typeof encoded !== "object" || encoded === null || Array.isArray(encoded) || "message" in encoded) return encoded
   const said = Predicate.hasProperty(error, "message") && typeof error.message === "string" && error.message !== ""
   return said ? { ...encoded, message: messageOf(error) } : encoded
+}
+
+/** A failure as the model may see it: no stacks, no folders of absolute paths, no secrets (RI-012). */
+const harmless = (json: Schema.Json): Schema.Json => {
+  if (typeof json === "string") return json.trim() === "" ? json : Text.safeMessage(json, maxError)
+  if (typeof json !== "object" || json === null) return json
+  if (Array.isArray(json)) return json.map(harmless)
+  const kept = Object.entries(json).filter(([key]) => key !== "stack")
+  return Object.fromEntries(kept.map(([key, value]) => [key, harmless(value)]))
 }
 
 /** An error result with a message of ours. */
@@ -136,7 +145,7 @@ export const kindOf = (error: unknown): "retry" | "fatal" | "failure" => {
 export const clean = (output: ToolOutput): ToolOutput => ({ ...output, result: toJson(output.result) })
 
 /** Keeps at most `maxKept`, and what the model is shown where that is too long for it. */
-export const bound = ({ isFailure, result }: ToolOutput): Bounded => {
+export const bound = ({ isFailure, result }: Pick<ToolOutput, "isFailure" | "result">): Bounded => {
   const text = typeof result === "string" ? result : JSON.stringify(result)
   if (text.length <= maxShown) return { isFailure, result }
   const kept = text.length <= maxKept ? result : Text.middleOut(text, maxKept)

@@ -23,7 +23,8 @@ import { ModelSettings } from "./ModelInfo.ts"
 import * as ModelTries from "./ModelTries.ts"
 import type { StopReason } from "./Outcome.ts"
 import * as Replies from "./Replies.ts"
-import type { Failure, Reservations, Try } from "./RunEvent.ts"
+import type { Draft, Failure, Reservations, Try } from "./RunEvent.ts"
+import * as Text from "./Text.ts"
 import * as Usage from "./Usage.ts"
 
 export interface Plan {
@@ -51,12 +52,15 @@ export const perform = Effect.fnUntraced(function* (
   } as const
   if (!(yield* journal.put(started, { commit: true }))) return
   const tries: Array<Try> = []
-  const call = { attempt, prompt: promptOf(attempt), turn, withTools: plan.final === undefined, tries }
-  const reply = Effect.provideService(ModelTries.make(call), ModelSettings, settings)
+  const made = Effect.suspend(() =>
+    ModelTries.make({ attempt, prompt: promptOf(attempt), turn, withTools: plan.final === undefined, tries })
+  ).pipe(Effect.catchDefect((defect) => Effect.fail(Replies.defect(defect)))) // of the agent's window
+  const answered = Effect.flatMap(made, (reply) => completion(attempt, { turn, reply, tries }))
+  const reply = Effect.provideService(answered, ModelSettings, settings)
   const paid = Effect.ignore(Effect.suspend(() => fail(attempt, { turn, error: "interrupted", tries })))
   const result = yield* Effect.result(Effect.onInterrupt(stoppable.run("model", reply), () => paid))
   if (Result.isSuccess(result)) {
-    yield* complete(attempt, { turn, reply: result.success, tries })
+    yield* journal.put(result.success)
   } else {
     const error = result.failure
     if (error._tag === "OwnershipLost") return yield* error
@@ -68,23 +72,29 @@ export const perform = Effect.fnUntraced(function* (
 const promptOf = ({ agent, journal }: Attempt): Prompt.Prompt => {
   const { feedback, history, summary } = journal.state
   const before: Array<Prompt.Message> = []
-  if (agent.instructions.trim() !== "") before.push(Prompt.makeMessage("system", { content: agent.instructions }))
+  if (agent.instructions.trim() !== "")
+    before.push(Prompt.makeMessage("system", { content: Text.wellFormed(agent.instructions) }))
   if (summary !== undefined) before.push(Messages.user(summary))
   const after = feedback === undefined ? [] : [Messages.user(feedback)]
   return Prompt.fromMessages(before.concat(agent.window(history), after)) // concat: a spread costs 20 ns a message
 }
 
-const complete = (
+/** The event of a reply; a reply that cannot be stored fails the Turn. */
+const completion = (
   attempt: Attempt,
   { reply, tries, turn }: { readonly turn: number; readonly reply: Reply; readonly tries: ReadonlyArray<Try> }
-): Effect.Effect<boolean, JournalError> =>
-  attempt.journal.put({
-    _tag: "TurnCompleted",
-    turn,
-    ...Replies.read(reply),
-    ...spent(attempt, tries),
-    ...(tries.length > 1 ? { tries } : undefined)
-  })
+): Effect.Effect<Draft, AiError.AiError> =>
+  Effect.suspend(() => {
+    const completed: Draft = {
+      _tag: "TurnCompleted",
+      turn,
+      ...Replies.read(reply),
+      ...spent(attempt, tries),
+      ...(tries.length > 1 ? { tries } : undefined)
+    }
+    const unreadable = Replies.unreadable(completed.reply)
+    return unreadable === undefined ? Effect.succeed(completed) : Effect.fail(Replies.defect(unreadable))
+  }).pipe(Effect.catchDefect((defect) => Effect.fail(Replies.defect(defect))))
 
 const fail = (
   attempt: Attempt,

@@ -668,7 +668,6 @@ describe("ToolCall", () => {
       [{ limits: { maxTurns: -1 } }, "limits.maxTurns is -1"],
       [{ limits: { maxConsecutiveFailures: 0.5 } }, "limits.maxConsecutiveFailures is 0.5"],
       [{ limits: { maxCallsPerReply: Number.POSITIVE_INFINITY } }, "limits.maxCallsPerReply is Infinity"],
-      [{ limits: { maxDepth: 0 } }, "limits.maxDepth is 0"],
       [{ limits: { maxRecoveries: -1 } }, "limits.maxRecoveries is -1"],
       [{ limits: { activeTime: 0 } }, "limits.activeTime"],
       [{ limits: { activeTime: "-1 seconds" } }, "limits.activeTime"]
