@@ -10,38 +10,53 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import type { OwnershipLost } from "./RunError.ts"
 
-/** Runs `effect` beside `monitor`; the first to end counts and the other is interrupted. Free if `effect` is synchronous. */
+/**
+ * Runs `effect` beside `monitor`; the first to end counts and the other is interrupted. Free if `effect` is synchronous.
+ * It runs detached, since a parent would wait for a child that ignores its interruption.
+ */
 export const beside = <A, E, R, A2, E2, R2>(
   effect: Effect.Effect<A, E, R>,
   monitor: Effect.Effect<A2, E2, R2>
 ): Effect.Effect<A | A2, E | E2, R | R2> =>
-  Effect.flatMap(
-    Effect.forkChild(effect, { startImmediately: true }),
-    (fiber): Effect.Effect<A | A2, E | E2, R | R2> => fiber.pollUnsafe() ?? firstOf(fiber, monitor)
+  Effect.uninterruptibleMask((restore) =>
+    Effect.flatMap(
+      Effect.forkDetach(effect, { startImmediately: true }),
+      (fiber): Effect.Effect<A | A2, E | E2, R | R2> => fiber.pollUnsafe() ?? firstOf(fiber, monitor, restore)
+    )
   )
 
 /** `Effect.raceFirst` of a fiber that runs already, with one fiber less. */
 const firstOf = <A, E, A2, E2, R2>(
   fiber: Fiber.Fiber<A, E>,
-  monitor: Effect.Effect<A2, E2, R2>
+  monitor: Effect.Effect<A2, E2, R2>,
+  restore: <B, F>(effect: Effect.Effect<B, F>) => Effect.Effect<B, F>
 ): Effect.Effect<A | A2, E | E2, R2> =>
-  Effect.flatMap(Effect.forkChild(monitor, { startImmediately: true }), (watching) => {
+  Effect.flatMap(Effect.forkDetach(monitor, { startImmediately: true }), (watching) => {
     const first = Effect.callback<A | A2, E | E2>((resume) => {
       fiber.addObserver(resume)
       watching.addObserver(resume)
     })
-    return Effect.onExit(first, () => Effect.andThen(Fiber.interrupt(watching), letGo(fiber)))
+    return Effect.onExit(restore(first), () => Effect.andThen(Fiber.interrupt(watching), letGo(fiber)))
   })
 
 /** How long something that is interrupted may take to end; after that nobody waits for it any more. */
 const grace = Duration.seconds(1)
 
-/** Interrupts a fiber and waits for its end, but not for one that ignores it. */
+/** Interrupts a fiber and waits for its end, but not for one that ignores it. Safe where nothing can be interrupted. */
 export const letGo = (fiber: Fiber.Fiber<unknown, unknown>): Effect.Effect<void> =>
   Effect.suspend(() => {
-    if (fiber.pollUnsafe() !== undefined) return Effect.void
     fiber.interruptUnsafe()
-    return Effect.raceFirst(Effect.asVoid(Fiber.await(fiber)), Effect.sleep(grace))
+    if (fiber.pollUnsafe() !== undefined) return Effect.void
+    return Effect.flatMap(Effect.forkDetach(Effect.sleep(grace)), (timer) =>
+      Effect.callback<void>((resume) => {
+        const done = () => resume(Effect.void)
+        timer.addObserver(done)
+        fiber.addObserver(() => {
+          timer.interruptUnsafe()
+          done()
+        })
+      })
+    )
   })
 
 /** Interrupts `effect` after `duration` and goes on with `onTimeout`. */

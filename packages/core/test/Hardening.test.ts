@@ -1,0 +1,286 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as LanguageModel from "effect/ai/LanguageModel"
+import * as Stream from "effect/Stream"
+import { CheckpointStore } from "../src/CheckpointStore.ts"
+import * as Guard from "../src/Guard.ts"
+import * as MemoryStore from "../src/MemoryStore.ts"
+import * as Run from "../src/Run.ts"
+import { type Fatal, StoreUnavailable } from "../src/RunError.ts"
+import * as ScriptedModel from "../src/testing/ScriptedModel.ts"
+import { agentOf, during, eventsOf, handled, kinds, only, pass, plugged, ran, Readonly, Work } from "./support/tools.ts"
+
+const { call, text } = ScriptedModel
+const agent = agentOf(Work.setNeedsApproval(true))
+
+/** What arrives as JSON over a wire has whatever shape it has. */
+const wire = <A>(json: string): A => JSON.parse(json)
+
+const reasonOf = <A, R>(effect: Effect.Effect<A, { readonly reason: { readonly _tag: string } }, R>) =>
+  Effect.map(Effect.flip(effect), ({ reason }) => reason._tag)
+
+const waiting = <A, E>(
+  test: Effect.Effect<A, E, CheckpointStore | LanguageModel.LanguageModel | Effect.Services<typeof started>>
+) =>
+  Effect.gen(function* () {
+    const model = yield* ScriptedModel.make([call("work", {}), text("done")])
+    return yield* Effect.andThen(started, test).pipe(
+      Effect.provide(
+        Layer.mergeAll(
+          model.layer,
+          handled(() => Effect.succeed(1))
+        )
+      )
+    )
+  }).pipe(Effect.provide(MemoryStore.layer))
+const started = Effect.orDie(Run.start(agent, { runId: "r", task: "go" }))
+
+describe("what could not be read again is refused before it is stored", () => {
+  it.effect.each([
+    ['{"_tag":"Deny","digest":"$"}', "AnswerInvalid"],
+    ['{"_tag":"Approve","digest":"$","scope":"forever"}', "AnswerInvalid"],
+    ['{"_tag":"Approve"}', "AnswerInvalid"],
+    ['{"_tag":"Approve","edited":{"n":99}}', "AnswerInvalid"],
+    ['{"_tag":"Approve","digest":""}', "DigestMismatch"],
+    ['{"_tag":"Nope"}', "AnswerInvalid"],
+    ["null", "AnswerInvalid"]
+  ])("RI-022 the answer %s is %s, and the Run goes on", ([json, reason]) =>
+    waiting(
+      Effect.gen(function* () {
+        const digest = (yield* Run.get("r")).waiting[0]?.digest ?? ""
+        const answer = wire<{ readonly _tag: "RunAgain" }>((json ?? "").replace("$", digest))
+        expect(yield* reasonOf(Run.answer(agent, { runId: "r", callId: "t1.0", answer, by: "ann" }))).toBe(reason)
+        yield* Run.answer(agent, { runId: "r", callId: "t1.0", answer: { _tag: "Approve", digest }, by: "ann" })
+        expect(yield* Run.resume(agent, { runId: "r" })).toMatchObject({ _tag: "Completed" })
+      })
+    )
+  )
+
+  it.effect("whoever acts, ids and principals must be text", () =>
+    waiting(
+      Effect.gen(function* () {
+        const five = wire<string>("5")
+        expect(yield* reasonOf(Run.pause({ runId: "r", by: five }))).toBe("EncodeFailed")
+        expect(yield* reasonOf(Run.cancel({ runId: "r", by: five }))).toBe("EncodeFailed")
+        expect(yield* reasonOf(Run.send({ runId: "r", message: "hi", id: five }))).toBe("EncodeFailed")
+        const principal = wire<{ readonly id: string }>('"bob"')
+        expect(yield* reasonOf(Run.start(agent, { runId: "p", task: "go", principal }))).toBe("EncodeFailed")
+        expect(yield* reasonOf(Run.start(agent, { runId: five, task: "go" }))).toBe("RunIdInvalid")
+        expect(yield* reasonOf(Run.get("p"))).toBe("RunNotFound")
+        expect((yield* Run.resume(agent, { runId: "r" }))._tag).toBe("Suspended")
+      })
+    )
+  )
+
+  it.effect.each([[""], ["  \n"], [[]]])("an empty message or task (%j) is EncodeFailed", ([message = ""]) =>
+    waiting(
+      Effect.gen(function* () {
+        expect(yield* reasonOf(Run.send({ runId: "r", message }))).toBe("EncodeFailed")
+        expect(yield* reasonOf(Run.start(agent, { runId: "e", task: message }))).toBe("EncodeFailed")
+      })
+    )
+  )
+
+  it.effect.each([
+    { maxTurns: Number.NaN },
+    { maxTurns: Infinity },
+    { maxTurns: 0 },
+    { activeTime: "0 seconds" }
+  ] as const)("a Run is not reopened with the limits %j", (limits) =>
+    Effect.gen(function* () {
+      const model = yield* ScriptedModel.make([call("work", {})])
+      const once = agentOf(Readonly, { limits: { maxTurns: 1 } })
+      yield* Effect.gen(function* () {
+        expect((yield* Run.start(once, { runId: "r", task: "go" }))._tag).toBe("Stopped")
+        const failure = yield* Effect.flip(Run.resume(once, { runId: "r", limits }))
+        expect((failure as Fatal).reason).toMatchObject({ _tag: "ToolkitInvalid" })
+        expect(failure.message).toContain("limits.")
+        expect((yield* Run.get("r")).status).toBe("stopped")
+      }).pipe(
+        Effect.provide(
+          Layer.mergeAll(
+            model.layer,
+            handled(() => Effect.succeed(1))
+          )
+        )
+      )
+    }).pipe(Effect.provide(MemoryStore.layer))
+  )
+
+  it.effect("a model that bypasses effect's checks fails the Turn, not the journal", () =>
+    Effect.gen(function* () {
+      const raw = yield* LanguageModel.make({ generateText: () => Effect.succeed([]), streamText: () => Stream.empty })
+      const nameless = { type: "tool-call", id: "c", params: {}, providerExecuted: false, metadata: {} }
+      const finish = {
+        type: "finish",
+        reason: "tool-calls",
+        usage: { inputTokens: {}, outputTokens: {} },
+        metadata: {}
+      }
+      const model = { ...raw, generateText: () => Effect.succeed({ content: [nameless, finish] }) }
+      const layer = Layer.succeed(LanguageModel.LanguageModel, model as never)
+      const unstreamed = agentOf(Readonly, { stream: false })
+      yield* Effect.gen(function* () {
+        const failure = yield* Effect.flip(Run.start(unstreamed, { runId: "r", task: "go" }))
+        expect(failure.reason).toMatchObject({ _tag: "ModelRejected" })
+        expect(kinds(yield* eventsOf())).toContain("TurnFailed") // and it can be read
+      }).pipe(
+        Effect.provide(
+          Layer.mergeAll(
+            layer,
+            handled(() => Effect.succeed(1))
+          )
+        )
+      )
+    }).pipe(Effect.provide(MemoryStore.layer))
+  )
+})
+
+describe("a broken guard refuses", () => {
+  const broken = {
+    "gives no verdict": { check: () => wire<Guard.Verdict>("null") },
+    "misspells its verdict": { check: () => wire<Guard.Verdict>('{"_tag":"deny"}') },
+    "notes what is no JSON": { check: (): Guard.Verdict => ({ _tag: "Allow", note: 1n as never }) },
+    "throws in its fold": {
+      check: () => Guard.allow,
+      fold: () => {
+        throw new Error("fold")
+      }
+    }
+  }
+  it.effect.each(Object.entries(broken))("G1 when it %s", ([, options]) =>
+    Effect.gen(function* () {
+      let executions = 0
+      const guard = Guard.make({ name: "g", stage: "permissions", initial: 0, fold: (memory) => memory, ...options })
+      const onCalls = Guard.make({
+        ...guard,
+        check: (check) => (check.proposal._tag === "Call" ? guard.check(check) : Guard.allow)
+      })
+      const handler = () => Effect.sync(() => ++executions)
+      const script = "fold" in options ? [] : [call("work", {}), text("ok")]
+      const run = yield* ran({ handler, script, layer: plugged({ name: "p", guards: [onCalls] }) })
+      expect(executions).toBe(0)
+      expect(JSON.stringify(run.events)).toContain("the guard g failed")
+    })
+  )
+})
+
+describe("what never answers is let go", () => {
+  it.effect("a handler that ignores its interruption is timed out all the same", () =>
+    Effect.gen(function* () {
+      const run = yield* during("40 seconds")(
+        ran({ handler: () => Effect.uninterruptible(Effect.never), time: "40 seconds" })
+      )
+      expect(run.completed[0]).toMatchObject({ ending: "unknown", error: "Timeout" })
+    })
+  )
+
+  it.effect("a store that never answers is one that is away", () =>
+    Effect.gen(function* () {
+      const memory = yield* MemoryStore.make
+      const model = yield* ScriptedModel.make([])
+      const silent = Layer.succeed(CheckpointStore, {
+        ...memory,
+        claim: () => Effect.never,
+        release: () => Effect.never
+      })
+      const start = Run.start(agent, { runId: "r", task: "go" }).pipe(
+        Effect.provide(
+          Layer.mergeAll(
+            model.layer,
+            silent,
+            handled(() => Effect.succeed(1))
+          )
+        )
+      )
+      expect(yield* during("30 seconds")(reasonOf(start))).toBe("StoreUnavailable")
+    })
+  )
+
+  it.effect("an append that is refused for nothing is one that failed, not an endless loop", () =>
+    Effect.gen(function* () {
+      const memory = yield* MemoryStore.make
+      const model = yield* ScriptedModel.make([])
+      const append = () => Effect.succeed({ _tag: "Conflict" as const, seq: 7 })
+      const start = Run.start(agent, { runId: "r", task: "go" }).pipe(
+        Effect.provide(
+          Layer.mergeAll(
+            model.layer,
+            Layer.succeed(CheckpointStore, { ...memory, append }),
+            handled(() => Effect.succeed(1))
+          )
+        )
+      )
+      const fiber = yield* Effect.forkChild(reasonOf(start))
+      expect(yield* during("30 seconds")(Fiber.join(fiber))).toBe("StoreUnavailable")
+    })
+  )
+
+  it.effect(
+    "RI-134 a result that the store was away for is written when it is back, and the tool is not run again",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryStore.make
+        let away = false
+        let executions = 0
+        const failing: typeof memory.append = (request) =>
+          Effect.suspend(() => (away ? Effect.fail(new StoreUnavailable({ detail: "away" })) : memory.append(request)))
+        const model = yield* ScriptedModel.make([call("work", {}), text("done")])
+        const handler = () =>
+          Effect.sync(() => {
+            away = true
+            return ++executions
+          })
+        const layer = Layer.mergeAll(
+          model.layer,
+          Layer.succeed(CheckpointStore, { ...memory, append: failing }),
+          handled(handler)
+        )
+        const plain = agentOf(Work)
+        yield* Effect.gen(function* () {
+          const first = yield* during("60 seconds")(reasonOf(Run.start(plain, { runId: "r", task: "go" })))
+          expect(first).toBe("StoreUnavailable")
+          away = false
+          yield* during("5 seconds")(Effect.sleep("3 seconds"))
+          const outcome = yield* during("30 seconds")(Run.resume(plain, { runId: "r" }))
+          expect(outcome).toMatchObject({ _tag: "Completed", output: "done" })
+          expect(executions).toBe(1)
+          expect(only(yield* eventsOf(), "ToolCallCompleted")).toMatchObject([{ ending: "executed", result: 1 }])
+        }).pipe(Effect.provide(layer))
+      })
+  )
+})
+
+describe("recover", () => {
+  it.effect("reports a Run that a bug kills and drives the others", () =>
+    Effect.gen(function* () {
+      const model = yield* ScriptedModel.make([ScriptedModel.hang, ScriptedModel.hang, text("done")])
+      const good = agentOf(Readonly)
+      const bad = { ...good, name: "bad", records: Effect.die(new Error("bug")) }
+      yield* Effect.gen(function* () {
+        for (const [agent, runId] of [
+          [{ ...good, name: "bad" }, "r1"],
+          [good, "r2"]
+        ] as const) {
+          const fiber = yield* Effect.forkChild(Run.start(agent, { runId, task: "go" }))
+          yield* pass("1 second")
+          yield* Fiber.interrupt(fiber) // running, without an owner
+        }
+        const swept = yield* Run.recover([bad, good])
+        expect(swept).toMatchObject([
+          { _tag: "Died", runId: "r1" },
+          { _tag: "Driven", runId: "r2", outcome: { _tag: "Completed" } }
+        ])
+      }).pipe(
+        Effect.provide(
+          Layer.mergeAll(
+            model.layer,
+            handled(() => Effect.succeed(1))
+          )
+        )
+      )
+    }).pipe(Effect.provide(MemoryStore.layer))
+  )
+})
