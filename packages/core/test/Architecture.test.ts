@@ -38,6 +38,13 @@ describe("the architecture", () => {
     expect(read(new URL(file, src))).toMatch(/^\/\*\*\n \* [A-Z].*\n[\s\S]*? \* @since \d+\.\d+\.\d+\n \*\//)
   })
 
+  it("has at most 5,800 lines of code in core, comments, blank lines and testing/ aside", () => {
+    const code = files
+      .flatMap((file) => read(new URL(file, src)).split("\n"))
+      .filter((line) => !/^\s*($|\/\/|\/\*|\*)/.test(line))
+    expect(code.length).toBeLessThanOrEqual(5800)
+  })
+
   it("has an index that is a list of namespaces without logic", () => {
     const lines = read(new URL("index.ts", src)).trim().split("\n")
     expect(lines.filter((line) => !/^export \* as \w+ from "\.\/\w+\.ts"$/.test(line))).toEqual([])
