@@ -259,6 +259,7 @@ describe("recover", () => {
       const model = yield* ScriptedModel.make([ScriptedModel.hang, ScriptedModel.hang, text("done")])
       const good = agentOf(Readonly)
       const bad = { ...good, name: "bad", records: Effect.die(new Error("bug")) }
+      yield* good.records // made once, by a real promise, which virtual time would not wait for
       yield* Effect.gen(function* () {
         for (const [agent, runId] of [
           [{ ...good, name: "bad" }, "r1"],
