@@ -10,7 +10,8 @@
  */
 import * as Effect from "effect/Effect"
 import type { Agent } from "./Agent.ts"
-import { CheckpointStore, type StoreError } from "./CheckpointStore.ts"
+import { boundedStore } from "./Bounded.ts"
+import type { CheckpointStore, StoreError } from "./CheckpointStore.ts"
 import { canonical } from "./Digest.ts"
 import { type ReadError, readEvents } from "./Journal.ts"
 import type { Seen } from "./Outside.ts"
@@ -113,7 +114,7 @@ const journaled = (
   Effect.gen(function* () {
     let head = empty
     let found: Decision | undefined
-    yield* readEvents(yield* CheckpointStore, runId, {
+    yield* readEvents(yield* boundedStore, runId, {
       after: 0,
       seq,
       each: ({ event }) => {

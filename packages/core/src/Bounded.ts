@@ -29,5 +29,12 @@ export const bounded = (store: CheckpointStore["Service"]): CheckpointStore["Ser
     head: (runId) => limited(store.head(runId)),
     claim: (request) => limited(store.claim(request)),
     renew: (request) => limited(store.renew(request)),
-    release: (request) => limited(store.release(request))
+    release: (request) => limited(store.release(request)),
+    list: (filter, page) => limited(store.list(filter, page)),
+    remove: (runId, expectedSeq) => limited(store.remove(runId, expectedSeq))
   })
+
+/** The store of the context, its answers limited. */
+export const boundedStore: Effect.Effect<CheckpointStore["Service"], never, CheckpointStore> = CheckpointStore.use(
+  (store) => Effect.succeed(bounded(store))
+)

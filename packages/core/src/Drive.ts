@@ -75,6 +75,22 @@ const loop = (attempt: Attempt) => Effect.andThen(Recovery.settleForked(attempt)
 const lostTo = ({ journal, runId }: Attempt, lost: OwnershipLost): Effect.Effect<never, OwnershipLost | RunBusy> =>
   Effect.fail(journal.committedSeq === 0 ? new RunBusy({ runId, owner: "another start" }) : lost)
 
+/** Writes what an ended Attempt could not write. */
+type Owed = Effect.Effect<void, JournalError>
+
+/** What this process owes to its stores, by run id. */
+const Debts: Context.Reference<WeakMap<CheckpointStore["Service"], Map<string, Owed>>> = Context.Reference(
+  "@waystone/core/Drive/Debts",
+  { defaultValue: () => new WeakMap() }
+)
+
+const owedTo = (store: CheckpointStore["Service"]): Effect.Effect<Map<string, Owed>> =>
+  Effect.map(Debts, (debts) => {
+    const owed = debts.get(store) ?? new Map<string, Owed>()
+    debts.set(store, owed)
+    return owed
+  })
+
 interface Claimed {
   readonly owner: string
   readonly epoch: number
@@ -89,6 +105,14 @@ const claim = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Claimed, StoreError | RunBusy, CheckpointStore | Scope.Scope> {
   const store = bounded(yield* CheckpointStore)
   const { isDead, name } = yield* Owner
+  // What an Attempt of this process still owes comes first; a store that is away says so here.
+  const debt = (yield* owedTo(yield* CheckpointStore)).get(runId)
+  if (debt !== undefined)
+    yield* Effect.catchIf(
+      debt,
+      (error) => error._tag !== "StoreUnavailable",
+      () => Effect.void
+    )
   const request = { runId, owner: yield* name, ttlMillis: leaseMillis }
   const claims = Effect.gen(function* () {
     const first = yield* store.claim(request)
@@ -133,6 +157,7 @@ const prepare = Effect.fnUntraced(function* (
     },
     seq
   )
+  const owed = yield* owedTo(Context.get(context, CheckpointStore))
   const info = { runId, agent: agent.name, attempt: journal.state.head.attempts + 1 }
   if (plugins.observers.length > 0) observe = yield* Feed.make(plugins.observers, info)
   // Closed before the observers are: what is finished is committed whatever ended the Attempt.
@@ -140,7 +165,9 @@ const prepare = Effect.fnUntraced(function* (
     Effect.matchEffect(journal.close, {
       onSuccess: () => Effect.void,
       onFailure: (error) =>
-        error._tag === "StoreUnavailable" ? Effect.forkDetach(later(journal, store, { runId, epoch })) : Effect.void
+        error._tag === "StoreUnavailable"
+          ? Effect.forkDetach(later(journal, store, { runId, epoch, owed }))
+          : Effect.void
     })
   )
   return {
@@ -168,12 +195,19 @@ const prepare = Effect.fnUntraced(function* (
 const later = (
   journal: Journal,
   store: CheckpointStore["Service"],
-  claim: { readonly runId: string; readonly epoch: number }
+  { epoch, owed, runId }: { readonly runId: string; readonly epoch: number; readonly owed: Map<string, Owed> }
 ): Effect.Effect<void> =>
-  Effect.retry(journal.close, {
-    schedule: Schedule.spaced("500 millis").pipe(Schedule.upTo({ duration: "10 minutes" })),
-    while: (error) => error._tag === "StoreUnavailable"
-  }).pipe(Effect.andThen(store.release(claim)), Effect.ignore)
+  Effect.suspend(() => {
+    owed.set(runId, journal.close)
+    return Effect.retry(journal.close, {
+      schedule: Schedule.spaced("500 millis").pipe(Schedule.upTo({ duration: "10 minutes" })),
+      while: (error) => error._tag === "StoreUnavailable"
+    }).pipe(
+      Effect.andThen(store.release({ runId, epoch })),
+      Effect.ignore,
+      Effect.ensuring(Effect.sync(() => owed.delete(runId)))
+    )
+  })
 
 const lease = (
   store: CheckpointStore["Service"],

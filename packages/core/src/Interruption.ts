@@ -96,7 +96,8 @@ export type Phase = "model" | "retry" | "tool" | "guard"
 
 /** Lets the watch of an Attempt stop what its loop waits for, without interrupting the loop itself. */
 export class Stoppable {
-  private readonly running = new Set<Fiber.Fiber<unknown, unknown>>()
+  /** What runs, and how to stop waiting for it. */
+  private readonly running = new Map<Fiber.Fiber<unknown, unknown>, () => void>()
   private halted: Halt | undefined
   /** The tools that began or ended since the watch looked last. */
   readonly lately = new Set<string>()
@@ -108,34 +109,43 @@ export class Stoppable {
     return this.running.size > 0
   }
 
-  /** Interrupts all that runs, and lets nothing start any more. */
+  /** Interrupts all that runs, waits a moment for what ignores it, and lets nothing start any more. */
   halt(why: Halt): Effect.Effect<void> {
-    return Effect.sync(() => {
+    return Effect.suspend(() => {
+      if (this.halted !== undefined) return Effect.void
       this.halted = why
-      for (const fiber of this.running) fiber.interruptUnsafe()
+      const abandoned = Effect.map(Effect.sleep(grace), () => {
+        for (const abandon of this.running.values()) abandon()
+      })
+      for (const fiber of this.running.keys()) fiber.interruptUnsafe()
+      return Effect.asVoid(Effect.forkDetach(abandoned))
     })
   }
 
-  /** Runs `effect` until it ends or is halted. */
+  /** Runs `effect` until it ends or is halted. Detached, like `beside`. */
   run<A, E, R>(phase: Phase, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | Halt, R> {
-    return Effect.suspend(() => {
+    return Effect.uninterruptibleMask((restore) => {
       if (this.halted !== undefined) return Effect.fail(this.halted)
       this.phase = phase
       return Effect.flatMap(
-        Effect.forkChild(effect, { startImmediately: true }),
-        (fiber): Effect.Effect<A, E | Halt> => fiber.pollUnsafe() ?? this.join(fiber)
+        Effect.forkDetach(effect, { startImmediately: true }),
+        (fiber): Effect.Effect<A, E | Halt> => fiber.pollUnsafe() ?? this.join(fiber, restore)
       )
     })
   }
 
-  private join<A, E>(fiber: Fiber.Fiber<A, E>): Effect.Effect<A, E | Halt> {
-    this.running.add(fiber)
-    return Fiber.await(fiber).pipe(
+  private join<A, E>(
+    fiber: Fiber.Fiber<A, E>,
+    restore: (effect: Effect.Effect<A, E | Halt>) => Effect.Effect<A, E | Halt>
+  ): Effect.Effect<A, E | Halt> {
+    const ended = Effect.callback<A, E | Halt>((resume) => {
+      const stopped = () => Effect.fail(this.halted ?? new Halted())
+      this.running.set(fiber, () => resume(stopped()))
+      fiber.addObserver((exit) => resume(this.halted !== undefined && Exit.hasInterrupts(exit) ? stopped() : exit))
+    })
+    return restore(ended).pipe(
       Effect.onInterrupt(() => letGo(fiber)),
-      Effect.ensuring(Effect.sync(() => this.running.delete(fiber))),
-      Effect.flatMap((exit): Effect.Effect<A, E | Halt> =>
-        this.halted !== undefined && Exit.hasInterrupts(exit) ? Effect.fail(this.halted) : exit
-      )
+      Effect.ensuring(Effect.sync(() => this.running.delete(fiber)))
     )
   }
 }

@@ -33,9 +33,33 @@ const asked = (
 /** What is no Verdict, or has a note or a reason that cannot be journaled, comes from a broken guard. */
 const judgement = (guard: string, verdict: Guard.Verdict): Guard.Judgement => {
   if (!Guard.isVerdict(verdict)) return { guard, verdict: broken(guard) }
-  if (verdict._tag === "Allow" && verdict.note === undefined) return { guard, verdict }
-  const stored = RunEvent.check({ _tag: "VerdictGiven", guard, on: "", ...said(verdict) })
-  return { guard, verdict: stored === undefined ? verdict : broken(guard) }
+  if (verdict === Guard.allow) return { guard, verdict }
+  const drafts = [{ _tag: "VerdictGiven", guard, on: "", ...said(verdict) } as const, ...promised(guard, verdict)]
+  const odd = drafts.some((draft) => RunEvent.check(draft) !== undefined)
+  if (odd) return { guard, verdict: broken(guard) }
+  return { guard, verdict: verdict._tag === "Ask" ? { ...verdict, reason: bounded(verdict.reason) } : verdict }
+}
+
+/** What a Verdict puts into later events, as one of them. */
+const promised = (guard: string, verdict: Guard.Verdict): ReadonlyArray<RunEvent.Draft> => {
+  if (verdict._tag === "Ask") {
+    return [
+      {
+        _tag: "ApprovalRequested",
+        callId: "",
+        name: "",
+        digest: "",
+        guard,
+        ...defined({ expiresAt: verdict.expiresAt })
+      }
+    ]
+  }
+  if (verdict._tag !== "Allow") return []
+  const { maxOutputTokens, reservation } = verdict
+  const settings = defined({ maxOutputTokens })
+  const sensible = maxOutputTokens === undefined || maxOutputTokens > 0
+  const reservations = reservation === undefined ? {} : { [guard]: reservation }
+  return [{ _tag: "TurnStarted", turn: sensible ? 1 : Number.NaN, stream: true, settings, reservations }]
 }
 
 /** What of a Verdict stands in the journal. */

@@ -131,6 +131,8 @@ export const isDuplicate = (head: Head, event: RunEvent): boolean => {
     case "CallAnswered":
     case "WaitExpired":
       return !isPending(head, event.callId)
+    case "RunReopened":
+      return !isTerminal(head)
     case "CompactionCompleted":
       return (
         event.throughTurn <= (head.compacted?.throughTurn ?? 0) &&

@@ -9,9 +9,11 @@ import * as Fiber from "effect/Fiber"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
+import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
 import type { Agent, Output, Services } from "./Agent.ts"
-import { CheckpointStore, type StoreError } from "./CheckpointStore.ts"
+import { boundedStore } from "./Bounded.ts"
+import type { CheckpointStore, StoreError } from "./CheckpointStore.ts"
 import type { Hooks } from "./Drive.ts"
 import { type ReadError, readEvents } from "./Journal.ts"
 import type { Entry } from "./Observer.ts"
@@ -62,7 +64,10 @@ const streamed = <O, E, R>(
       const gaps = filler(runId)
       const updates = Stream.mapEffect(Stream.fromQueue(queue), gaps.before<O, E>)
       const ended = Effect.flatMap(Fiber.await(fiber), (exit) =>
-        Effect.map(gaps.upTo(last), (missed): ReadonlyArray<RunUpdate<O, E>> => [...missed, end(exit)])
+        Effect.map(
+          Effect.catch(gaps.upTo(last), () => Effect.succeed<ReadonlyArray<Committed>>([])), // the end is known all the same
+          (missed): ReadonlyArray<RunUpdate<O, E>> => [...missed, end(exit)]
+        )
       )
       return Stream.flattenIterable(Stream.concat(updates, Stream.fromEffect(ended))).pipe(
         Stream.catch((error) => Stream.succeed({ _tag: "Failed" as const, error }))
@@ -98,16 +103,23 @@ const end = <O, E>(exit: Exit.Exit<Outcome<O>, E>): End<O, E> => {
   return { _tag: "Failed", error: reason.error }
 }
 
+/** A store that is away for a moment costs a consumer nothing but time. */
+const retries = Schedule.exponential("100 millis").pipe(Schedule.upTo({ times: 6 }))
+
 const between = (
   runId: string,
   after: number,
   upTo: number
 ): Effect.Effect<ReadonlyArray<Entry>, Lift<ReadError>, CheckpointStore> =>
   lift(
-    CheckpointStore.use((store) => {
-      const entries: Array<Entry> = []
-      const each = (entry: Entry) => void entries.push(entry)
-      return Effect.as(readEvents(store, runId, { after, seq: upTo, each }), entries)
+    Effect.flatMap(boundedStore, (store) => {
+      let entries: Array<Entry> = []
+      const each = (entry: Entry) => {
+        if (entry.seq === after + 1) entries = [] // a try that begins anew
+        entries.push(entry)
+      }
+      const reading = Effect.map(readEvents(store, runId, { after, seq: upTo, each }), () => entries)
+      return Effect.retry(reading, { schedule: retries, while: (error) => error._tag === "StoreUnavailable" })
     })
   )
 
@@ -126,7 +138,7 @@ export const events = (
   runId: string,
   { after = 0, follow = true }: EventsInput = {}
 ): Stream.Stream<Entry, EventsError, CheckpointStore> =>
-  Stream.paginate(after, (position) =>
+  Stream.paginate(Math.max(0, Math.floor(after) || 0), (position) =>
     Effect.gen(function* () {
       const { entry, head } = yield* lift(Outside.look(runId))
       const upTo = Math.max(position, Math.min(entry.seq, position + page))

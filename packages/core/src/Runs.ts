@@ -7,7 +7,8 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Approval from "./Approval.ts"
-import { CheckpointStore, type Entry, type Filter, type StoreError } from "./CheckpointStore.ts"
+import { boundedStore } from "./Bounded.ts"
+import type { CheckpointStore, Entry, Filter, StoreError } from "./CheckpointStore.ts"
 import * as Input from "./Input.ts"
 import { headRow, type ReadError, readEvents } from "./Journal.ts"
 import { type Draft, stamp } from "./RunEvent.ts"
@@ -84,7 +85,7 @@ export const list = (
 ): Effect.Effect<ReadonlyArray<RunInfo>, Lift<StoreError>, CheckpointStore> => {
   const { after, agent, limit = 100, status, ...filter } = input
   return lift(
-    CheckpointStore.use((store) =>
+    Effect.flatMap(boundedStore, (store) =>
       store.list(
         {
           ...filter,
@@ -108,7 +109,7 @@ export const checkpoints = (
       const each = ({ seq }: { readonly seq: number }, end: boolean) => {
         if (end) ends.push(seq)
       }
-      yield* readEvents(yield* CheckpointStore, runId, { after: 0, seq: entry.seq, each })
+      yield* readEvents(yield* boundedStore, runId, { after: 0, seq: entry.seq, each })
       return ends
     })
   )
@@ -136,7 +137,7 @@ export const fork = (
     Effect.gen(function* () {
       const { id, runId } = input
       yield* Input.runId(id)
-      const store = yield* CheckpointStore
+      const store = yield* boundedStore
       const { entry } = yield* Outside.look(runId)
       const at = input.at ?? entry.seq
       if (!Number.isInteger(at) || at < 1 || at > entry.seq) return yield* new CheckpointNotFound({ runId, at })
@@ -175,7 +176,7 @@ export const remove = (
 ): Effect.Effect<void, Lift<StoreError | RunNotFound | RunNotTerminal>, CheckpointStore> =>
   lift(
     Effect.gen(function* () {
-      const store = yield* CheckpointStore
+      const store = yield* boundedStore
       while (true) {
         const { entry, head } = yield* Outside.look(runId)
         const free = isTerminal(head) || (force && head.status === "waiting")
@@ -198,7 +199,7 @@ export const prune = ({
 }): Effect.Effect<number, Lift<StoreError>, CheckpointStore> =>
   lift(
     Effect.gen(function* () {
-      const store = yield* CheckpointStore
+      const store = yield* boundedStore
       const updatedBefore =
         (yield* Clock.currentTimeMillis) - Duration.toMillis(Duration.fromInputUnsafe(olderThan)) + 1
       const filter: Filter = { status: status.filter((one) => ended.includes(one)), updatedBefore }

@@ -4,13 +4,14 @@
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
-import { CheckpointStore } from "./CheckpointStore.ts"
+import { boundedStore } from "./Bounded.ts"
+import type { CheckpointStore } from "./CheckpointStore.ts"
 import { type ReadError, readEvents } from "./Journal.ts"
 import * as RunState from "./RunState.ts"
 
 /** The state of a Run at `seq`. */
 export const load = (runId: string, seq: number): Effect.Effect<RunState.RunState, ReadError, CheckpointStore> =>
-  CheckpointStore.use((store) =>
+  Effect.flatMap(boundedStore, (store) =>
     Effect.suspend(() => {
       let state = RunState.empty()
       const each = ({ event }: { readonly event: Parameters<typeof RunState.evolve>[1] }) => {

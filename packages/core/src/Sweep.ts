@@ -5,7 +5,8 @@
  */
 import * as Effect from "effect/Effect"
 import type { Agent, Services } from "./Agent.ts"
-import { CheckpointStore, type Entry, type StoreError } from "./CheckpointStore.ts"
+import { boundedStore } from "./Bounded.ts"
+import type { CheckpointStore, Entry, StoreError } from "./CheckpointStore.ts"
 import type { Outcome } from "./Outcome.ts"
 import { Owner } from "./Owner.ts"
 import { type Lift, lift } from "./RunError.ts"
@@ -54,7 +55,7 @@ const driven = (agent: Agent, runId: string) =>
 const dueRuns = Effect.fnUntraced(function* (
   agent: ReadonlyArray<string>
 ): Effect.fn.Return<ReadonlyArray<Entry>, StoreError, CheckpointStore> {
-  const store = yield* CheckpointStore
+  const store = yield* boundedStore
   const { isDead } = yield* Owner
   const due: Array<Entry> = []
   let after: { readonly runId: string; readonly updatedAt: number } | undefined

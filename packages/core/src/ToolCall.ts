@@ -23,7 +23,7 @@ import { type Halt, ifFails, within } from "./Interruption.ts"
 import type { JournalError } from "./Journal.ts"
 import type { ToolOutput } from "./Interceptor.ts"
 import { Fatal, type OwnershipLost, ToolFatal } from "./RunError.ts"
-import type { Draft, Ending, Reservations } from "./RunEvent.ts"
+import { check, type Draft, type Ending, type Reservations } from "./RunEvent.ts"
 import { isEnding, type RunState } from "./RunState.ts"
 import { ToolContext } from "./ToolContext.ts"
 import * as ToolResult from "./ToolResult.ts"
@@ -63,16 +63,17 @@ const masked = Effect.fnUntraced(function* (
   lately.add(ready.tool.name)
   if (Exit.isSuccess(exit)) return yield* finish(attempt, ready, { output: exit.value, startedAt })
   // It was stopped; what it had finished by then counts all the same (L2).
-  const finished = done.value === undefined ? undefined : yield* sanitized(attempt, ready, done.value.value)
+  const finished = done.settle === undefined ? undefined : yield* sanitized(attempt, ready, done.settle)
   const halted = exit.cause.reasons.some((reason) => Cause.isFailReason(reason) && reason.error._tag === "Halted")
   const output = finished ?? (halted ? stopped(ready.tool) : undefined)
   const kept = output === undefined ? false : yield* finish(attempt, ready, { output, startedAt })
-  return halted ? kept : yield* Effect.failCause(lost(exit.cause))
+  // An interceptor that interrupted itself is no interruption of ours; one of ours goes on where this region ends.
+  return halted || finished !== undefined ? kept : yield* Effect.failCause(lost(exit.cause))
 })
 
 /** What a handler has given back, whatever happens to the fiber that waits for it. */
 interface Done {
-  value?: { readonly value: unknown }
+  settle?: Effect.Effect<ToolOutput>
 }
 
 /** A halt is no failure of the loop; a lost lease is one, and an interruption goes on. */
@@ -84,12 +85,23 @@ const lost = (cause: Cause.Cause<Halt>): Cause.Cause<OwnershipLost> =>
     })
   )
 
+/** How long the sanitizers of a call that was stopped may take; nothing raw gets past them. */
+const sanitizing = Duration.seconds(1)
+
 /** The interceptors of a call that was stopped between its handler and them may not be left out. */
-const sanitized = (attempt: Attempt, ready: Ready, value: unknown): Effect.Effect<ToolOutput> =>
-  Effect.map(
-    intercepted(attempt, ready, (stage) => stage === "sanitize", ToolResult.success(ready.tool, value)),
+const sanitized = (attempt: Attempt, ready: Ready, settle: Effect.Effect<ToolOutput>): Effect.Effect<ToolOutput> => {
+  const whole = Effect.map(
+    intercepted(attempt, ready, (stage) => stage === "sanitize", settle),
     ToolResult.clean
-  ).pipe(Effect.catchDefect((defect) => Effect.succeed(broken(defect))))
+  )
+  const lost = Effect.succeed<ToolOutput>({
+    isFailure: false,
+    result: "executed, output unavailable: it was interrupted"
+  })
+  return attempt.plugins.interceptors.length === 0
+    ? settle
+    : Effect.catchCause(within(whole, sanitizing, lost), () => lost)
+}
 
 /** The call may still start: nothing came in between that forbids it. */
 const still =
@@ -177,15 +189,18 @@ const once = (
 ): Effect.Effect<ToolOutput> => {
   const { tool } = ready
   const timeout = Effect.sync(() => timedOut(tool))
-  const handled = Effect.flatMap(
-    Effect.onExit(handler(attempt, ready, count), (exit) =>
-      Effect.sync(() => {
-        if (Exit.isSuccess(exit)) done.value = { value: exit.value }
-      })
-    ),
-    (value) => ToolResult.success(tool, value)
+  const kept = Effect.onExit(handler(attempt, ready, count), (exit) =>
+    Effect.sync(() => {
+      if (Exit.isSuccess(exit)) done.settle = ToolResult.success(tool, exit.value)
+      else if (!Cause.hasInterruptsOnly(exit.cause)) done.settle = failed(tool, exit.cause)
+    })
   )
-  return Effect.catchCause(within(handled, tool.timeout, timeout), (cause) => failed(tool, cause))
+  const handled = Effect.flatMap(kept, (value) => ToolResult.success(tool, value))
+  const ended = Effect.catchCause(within(handled, tool.timeout, timeout), (cause) => failed(tool, cause))
+  // It may have ended in the moment that it was given to end.
+  return Effect.flatMap(ended, (output) =>
+    output.error === "Timeout" ? (done.settle ?? Effect.succeed(output)) : Effect.succeed(output)
+  )
 }
 
 const handler = (
@@ -272,7 +287,7 @@ const finish = (
   { output, startedAt }: { readonly output: ToolOutput & { readonly tries?: number }; readonly startedAt: number }
 ): Effect.Effect<boolean, JournalError> =>
   journal.put(
-    {
+    storable({
       _tag: "ToolCallCompleted",
       callId: call.callId,
       name: call.name,
@@ -281,9 +296,17 @@ const finish = (
       ...(tool.effect === "readonly" ? { startedAt } : undefined),
       ...(output.tries === undefined || output.tries === 1 ? undefined : { tries: output.tries }),
       ...defined({ error: output.error, modelOutput: output.modelOutput, fatal: output.fatal })
-    },
+    }),
     { commit: parallel && tool.effect !== "readonly" }
   )
+
+/** An interceptor may have made something that no reader would take; the effect happened all the same. */
+const storable = (draft: Extract<Draft, { readonly _tag: "ToolCallCompleted" }>): Draft => {
+  if (check(draft) === undefined) return draft
+  const { _tag, callId, ending, name } = draft
+  const result = "executed, output unavailable: an interceptor made it unreadable"
+  return { _tag, callId, name, ending, isFailure: false, result, ...defined({ startedAt: draft.startedAt }) }
+}
 
 const endingOf = ({ kind }: ToolOutput): Ending =>
   kind === "unknown" ? "unknown" : kind === "interrupted" ? "cancelled" : "executed"

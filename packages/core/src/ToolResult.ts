@@ -142,7 +142,24 @@ export const kindOf = (error: unknown): "retry" | "fatal" | "failure" => {
 }
 
 /** The same output, surely JSON and well-formed; throws the path of what is not. */
-export const clean = (output: ToolOutput): ToolOutput => ({ ...output, result: toJson(output.result) })
+export const clean = ({ modelOutput, ...output }: ToolOutput): ToolOutput => ({
+  ...output,
+  result: toJson(output.result),
+  ...(modelOutput === undefined ? undefined : cleanParts(modelOutput))
+})
+
+/** Parts that are none are left out: the model then sees the result. */
+const cleanParts = (parts: ReadonlyArray<Schema.Json>): Pick<ToolOutput, "modelOutput"> => {
+  try {
+    const json = toJson(parts)
+    decodeParts(json)
+    return Array.isArray(json) ? { modelOutput: json } : {}
+  } catch {
+    return {}
+  }
+}
+
+const decodeParts = Schema.decodeUnknownSync(Schema.toCodecJson(Schema.Array(Prompt.ToolModelOutputPart)))
 
 /** Keeps at most `maxKept`, and what the model is shown where that is too long for it. */
 export const bound = ({ isFailure, result }: Pick<ToolOutput, "isFailure" | "result">): Bounded => {

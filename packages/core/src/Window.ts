@@ -20,7 +20,8 @@ export const lastMessages =
   (count: number): Window =>
   (history) => {
     const first = history.at(0)
-    const start = border(history, Math.max(1, history.length - count))
+    const asked = Number.isFinite(count) ? Math.floor(count) : history.length
+    const start = border(history, Math.max(1, history.length - asked))
     return first === undefined || start === 1 ? history.slice() : [first].concat(history.slice(start))
   }
 

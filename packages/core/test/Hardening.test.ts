@@ -10,7 +10,20 @@ import * as MemoryStore from "../src/MemoryStore.ts"
 import * as Run from "../src/Run.ts"
 import { type Fatal, StoreUnavailable } from "../src/RunError.ts"
 import * as ScriptedModel from "../src/testing/ScriptedModel.ts"
-import { agentOf, during, eventsOf, handled, kinds, only, pass, plugged, ran, Readonly, Work } from "./support/tools.ts"
+import {
+  agentOf,
+  during,
+  eventsOf,
+  handled,
+  kinds,
+  only,
+  outcomeOf,
+  pass,
+  plugged,
+  ran,
+  Readonly,
+  Work
+} from "./support/tools.ts"
 
 const { call, text } = ScriptedModel
 const agent = agentOf(Work.setNeedsApproval(true))
@@ -168,6 +181,84 @@ describe("a broken guard refuses", () => {
 })
 
 describe("what never answers is let go", () => {
+  it.effect.each(["guard", "sanitizer"])("a %s that ignores its interruption does not hold up a cancel", (what) =>
+    Effect.gen(function* () {
+      const slow = Effect.uninterruptible(Effect.sleep("5 minutes"))
+      const layer = plugged({
+        name: "p",
+        guards: [
+          Guard.make({
+            name: "g",
+            stage: "limits",
+            initial: 0,
+            fold: (memory) => memory,
+            check: ({ proposal }) =>
+              what === "guard" && proposal._tag === "Call" ? Effect.as(slow, Guard.allow) : Guard.allow
+          })
+        ],
+        interceptors: [
+          {
+            name: "s",
+            stage: "sanitize",
+            tool: (_info, next) => (what === "sanitizer" ? Effect.tap(next, slow) : next)
+          }
+        ]
+      })
+      const store = yield* MemoryStore.make
+      const cancel = Effect.andThen(Effect.sleep("3 seconds"), Run.cancel({ runId: "r" })).pipe(
+        Effect.provideService(CheckpointStore, store)
+      )
+      const fiber = yield* Effect.forkChild(cancel)
+      const run = yield* ran({
+        handler: () => Effect.succeed("raw"),
+        script: [call("work", {})],
+        layer,
+        store,
+        time: "20 seconds"
+      })
+      yield* Fiber.join(fiber)
+      expect(outcomeOf(run)).toMatchObject({ _tag: "Cancelled" })
+      expect(JSON.stringify(run.events)).not.toContain("raw") // nothing gets past a sanitizer
+    })
+  )
+
+  it.effect.each([
+    ['{"_tag":"Allow","reservation":{"t":"x"}}', "Call"],
+    ['{"_tag":"Allow","reservation":null}', "Call"],
+    ['{"_tag":"Ask","reason":"r","expiresAt":"soon"}', "Call"],
+    ['{"_tag":"Allow","maxOutputTokens":-5}', "Step"]
+  ] as const)("the Verdict %s about a %s comes from a broken guard", ([json, on]) =>
+    Effect.gen(function* () {
+      const guard = Guard.make({
+        name: "g",
+        stage: "budget",
+        initial: 0,
+        fold: (memory) => memory,
+        check: ({ proposal }) => (proposal._tag === on ? wire<Guard.Verdict>(json) : Guard.allow)
+      })
+      const script = on === "Step" ? [] : [call("work", {}), text("ok")]
+      const layer = plugged({ name: "p", guards: [guard] })
+      const run = yield* ran({ handler: () => Effect.die("it ran"), script, layer })
+      expect(JSON.stringify(run.events)).toContain("the guard g failed")
+    })
+  )
+
+  it.effect("what an interceptor makes unreadable is said to be so, and the effect is recorded", () =>
+    Effect.gen(function* () {
+      const odd = wire<{ readonly isFailure: boolean }>('{"isFailure":"yes","modelOutput":"abc"}')
+      const layer = plugged({
+        name: "p",
+        interceptors: [
+          { name: "s", stage: "sanitize", tool: (_info, next) => Effect.map(next, (output) => ({ ...output, ...odd })) }
+        ]
+      })
+      const run = yield* ran({ handler: () => Effect.succeed(1), layer })
+      expect(run.completed).toMatchObject([
+        { ending: "executed", result: "executed, output unavailable: an interceptor made it unreadable" }
+      ])
+    })
+  )
+
   it.effect("a handler that ignores its interruption is timed out all the same", () =>
     Effect.gen(function* () {
       const run = yield* during("40 seconds")(

@@ -412,26 +412,29 @@ describe("ToolCall", () => {
         })
     )
 
-    it.effect("RI-134 a store that stays away after the tool rests the Run; the tool never runs again by itself", () =>
-      Effect.gen(function* () {
-        let counter = 0
-        let away = false
-        const store = leaving(yield* MemoryStore.make, () => away)
-        const handler = () =>
-          Effect.sync(() => {
-            away = true
-            return ++counter
-          })
-        const first = yield* ran({ handler, store, script: [call("work", {})], time: "1 minute" })
-        expect(Exit.isFailure(first.exit) && first.exit.cause.reasons).toMatchObject([
-          { error: { _tag: "Retryable", reason: { _tag: "StoreUnavailable" } } }
-        ])
-        expect(kinds(first.events).at(-1)).toBe("ToolCallStarted")
-        away = false
-        const again = yield* ran({ handler, store, script: [], time: "1 minute" })
-        expect(outcomeOf(again)).toMatchObject({ _tag: "Suspended", waiting: [{ id: "t1.0", kind: "in-doubt" }] })
-        expect(counter).toBe(1)
-      })
+    it.effect(
+      "RI-134 a store that stays away after the tool rests the Run; its result is written at the next chance of this process",
+      () =>
+        Effect.gen(function* () {
+          let counter = 0
+          let away = false
+          const store = leaving(yield* MemoryStore.make, () => away)
+          const handler = () =>
+            Effect.sync(() => {
+              away = true
+              return ++counter
+            })
+          const first = yield* ran({ handler, store, script: [call("work", {})], time: "1 minute" })
+          expect(Exit.isFailure(first.exit) && first.exit.cause.reasons).toMatchObject([
+            { error: { _tag: "Retryable", reason: { _tag: "StoreUnavailable" } } }
+          ])
+          expect(kinds(first.events).at(-1)).toBe("ToolCallStarted")
+          away = false
+          const again = yield* ran({ handler, store, script: [text("done")], time: "1 minute" })
+          expect(outcomeOf(again)).toMatchObject({ _tag: "Completed", output: "done" })
+          expect(again.completed).toMatchObject([{ ending: "executed", result: 1 }])
+          expect(counter).toBe(1)
+        })
     )
   })
 
