@@ -282,26 +282,28 @@ const fatal = (tool: AgentTool, error: unknown): ToolOutput => {
 }
 
 const finish = (
-  { journal }: Attempt,
+  { journal, plugins }: Attempt,
   { call, parallel, tool }: Ready,
   { output, startedAt }: { readonly output: ToolOutput & { readonly tries?: number }; readonly startedAt: number }
-): Effect.Effect<boolean, JournalError> =>
-  journal.put(
-    storable({
-      _tag: "ToolCallCompleted",
-      callId: call.callId,
-      name: call.name,
-      ...ToolResult.bound(output),
-      ending: endingOf(output),
-      ...(tool.effect === "readonly" ? { startedAt } : undefined),
-      ...(output.tries === undefined || output.tries === 1 ? undefined : { tries: output.tries }),
-      ...defined({ error: output.error, modelOutput: output.modelOutput, fatal: output.fatal })
-    }),
-    { commit: parallel && tool.effect !== "readonly" }
-  )
+): Effect.Effect<boolean, JournalError> => {
+  const completed: Completed = {
+    _tag: "ToolCallCompleted",
+    callId: call.callId,
+    name: call.name,
+    ...ToolResult.bound(output),
+    ending: endingOf(output),
+    ...(tool.effect === "readonly" ? { startedAt } : undefined),
+    ...(output.tries === undefined || output.tries === 1 ? undefined : { tries: output.tries }),
+    ...defined({ error: output.error, modelOutput: output.modelOutput, fatal: output.fatal })
+  }
+  const draft = plugins.interceptors.length === 0 ? completed : storable(completed)
+  return journal.put(draft, { commit: parallel && tool.effect !== "readonly" })
+}
+
+type Completed = Extract<Draft, { readonly _tag: "ToolCallCompleted" }>
 
 /** An interceptor may have made something that no reader would take; the effect happened all the same. */
-const storable = (draft: Extract<Draft, { readonly _tag: "ToolCallCompleted" }>): Draft => {
+const storable = (draft: Completed): Completed => {
   if (check(draft) === undefined) return draft
   const { _tag, callId, ending, name } = draft
   const result = "executed, output unavailable: an interceptor made it unreadable"
