@@ -10,6 +10,7 @@ import * as MemoryStore from "../src/MemoryStore.ts"
 import * as Run from "../src/Run.ts"
 import { type Fatal, StoreUnavailable } from "../src/RunError.ts"
 import * as ScriptedModel from "../src/testing/ScriptedModel.ts"
+import * as Text from "../src/Text.ts"
 import {
   agentOf,
   during,
@@ -341,6 +342,66 @@ describe("what never answers is let go", () => {
           expect(only(yield* eventsOf(), "ToolCallCompleted")).toMatchObject([{ ending: "executed", result: 1 }])
         }).pipe(Effect.provide(layer))
       })
+  )
+})
+
+describe("what the model and the journal must not see", () => {
+  it.effect("RI-012 a typed failure has neither stack nor folders nor keys", () =>
+    Effect.gen(function* () {
+      const failure = {
+        message: "ENOENT /home/ann/.ssh/id_rsa\n    at open (/home/ann/x.ts:1:2)",
+        stack: "Error\n    at open (/home/ann/x.ts:1:2)",
+        header: "Authorization: Bearer abcdefgh12345678ijkl"
+      }
+      const run = yield* ran({ handler: () => Effect.fail(failure) })
+      expect(run.completed[0]?.result).toEqual({ message: "ENOENT id_rsa", header: "Authorization: Bearer [redacted]" })
+    })
+  )
+
+  it("what only looks like a secret stays", () => {
+    const harmless = [
+      "Basic authentication is not supported",
+      'constraint "pk_customer_orders"',
+      "sk-learn-contrib",
+      "password: must be longer",
+      "secret = undefined"
+    ]
+    for (const text of harmless) expect(Text.safeMessage(text, 1000)).toBe(text)
+    const secrets = [
+      "sk-live-abcd1234efgh5678",
+      "github_pat_11ABCDEFG0abcdefghij",
+      "https://ann:pw@host",
+      "api_key=abc123def456"
+    ]
+    for (const text of secrets) expect(Text.safeMessage(text, 1000)).toContain("[redacted]")
+  })
+
+  it.effect("arguments that are too long are not in any later request, and their call says so", () =>
+    Effect.gen(function* () {
+      const run = yield* ran({
+        handler: () => Effect.die("it ran"),
+        script: [call("work", { n: 1, text: "x".repeat(300_000) }), text("ok")],
+        agent: { stream: false }
+      })
+      expect(run.completed).toMatchObject([{ ending: "invalid", error: "ArgumentsTooLarge" }])
+      expect(JSON.stringify(run.requests.at(-1)?.messages).length).toBeLessThan(10_000)
+    })
+  )
+})
+
+describe("what a caller passes wrongly", () => {
+  it.effect.each([Number.NaN, -1, 1.5, 99])(
+    "Run.events after %d gives what there is after it, once, and ends",
+    (after) =>
+      waiting(
+        Effect.gen(function* () {
+          const all = yield* Stream.runCollect(Run.events("r", { follow: false }))
+          const seen = yield* Stream.runCollect(Run.events("r", { after }))
+          expect(seen.map(({ seq }) => seq)).toEqual(
+            all.map(({ seq }) => seq).filter((seq) => !(seq <= Math.floor(after)))
+          )
+        })
+      )
   )
 })
 
