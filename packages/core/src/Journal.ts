@@ -211,9 +211,7 @@ export class Journal {
         return Effect.fail(new OwnershipLost({ runId: this.options.runId }))
       case "Conflict":
         return Effect.flatMap(this.catchUp(bodies), ({ dropped, seen }) =>
-          seen === 0
-            ? Effect.fail(new StoreUnavailable({ detail: "it refuses an append for events that it does not show" }))
-            : Effect.map(this.append, (whole) => whole && dropped === 0)
+          seen === 0 ? Effect.fail(unshown()) : Effect.map(this.append, (whole) => whole && dropped === 0)
         )
       default:
         return Effect.fail(new StoreUnavailable({ detail: "it answered an append with something unknown" }))
@@ -263,6 +261,10 @@ export class Journal {
     return dropped
   }
 }
+
+/** A store that reports a conflict has something newer to show; without it, asking again would never end. */
+export const unshown = (): StoreUnavailable =>
+  new StoreUnavailable({ detail: "it refuses an append for events that it does not show" })
 
 const isFinishedEffect = (event: RunEvent.RunEvent): boolean =>
   event._tag === "ToolCallCompleted" &&

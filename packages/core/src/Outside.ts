@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import { bounded } from "./Bounded.ts"
 import { CheckpointStore, type Entry, type StoreError } from "./CheckpointStore.ts"
-import { headRow } from "./Journal.ts"
+import { headRow, unshown } from "./Journal.ts"
 import { type Draft, stamp } from "./RunEvent.ts"
 import { CheckpointCorrupt, type EncodeFailed, RunNotFound } from "./RunError.ts"
 import * as RunEvent from "./RunEvent.ts"
@@ -59,11 +59,14 @@ export const append = <E, R>(
   decide: (seen: Seen) => Effect.Effect<ReadonlyArray<Draft>, E, R>
 ): Effect.Effect<void, E | StoreError | EncodeFailed | RunNotFound, CheckpointStore | R> => {
   const once = Effect.gen(function* () {
+    let refused: number | undefined
     while (true) {
       const { entry, head, now } = yield* look(runId)
+      if (entry.seq === refused) return yield* unshown()
       const drafts = yield* decide({ entry, head, now })
       if (drafts.length === 0) return
       if (yield* write(runId, { seq: entry.seq, head, now, drafts })) return
+      refused = entry.seq
     }
   })
   return Effect.retry(once, {

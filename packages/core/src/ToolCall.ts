@@ -71,7 +71,7 @@ const masked = Effect.fnUntraced(function* (
   return halted || finished !== undefined ? kept : yield* Effect.failCause(lost(exit.cause))
 })
 
-/** What a handler has given back, whatever happens to the fiber that waits for it. */
+/** What the last try's handler has given back, whatever happens to the fiber that waits for it. */
 interface Done {
   settle?: Effect.Effect<ToolOutput>
 }
@@ -188,6 +188,7 @@ const once = (
   { done, try: count }: { readonly try: number; readonly done: Done }
 ): Effect.Effect<ToolOutput> => {
   const { tool } = ready
+  delete done.settle // of the try before: it says nothing about this one
   const timeout = Effect.sync(() => timedOut(tool))
   const kept = Effect.onExit(handler(attempt, ready, count), (exit) =>
     Effect.sync(() => {
@@ -305,9 +306,20 @@ type Completed = Extract<Draft, { readonly _tag: "ToolCallCompleted" }>
 /** An interceptor may have made something that no reader would take; the effect happened all the same. */
 const storable = (draft: Completed): Completed => {
   if (check(draft) === undefined) return draft
-  const { _tag, callId, ending, name } = draft
-  const result = "executed, output unavailable: an interceptor made it unreadable"
-  return { _tag, callId, name, ending, isFailure: false, result, ...defined({ startedAt: draft.startedAt }) }
+  const { _tag, callId, ending, fatal, isFailure, name, startedAt } = draft
+  const came = ending === "unknown" ? "outcome: unknown" : ending
+  const result = `${came}, output unavailable: an interceptor made it unreadable`
+  const plain = {
+    _tag,
+    callId,
+    name,
+    ending,
+    isFailure: isFailure === true,
+    result,
+    ...defined({ startedAt })
+  } as const
+  const whole = { ...plain, ...defined({ fatal }) }
+  return check(whole) === undefined ? whole : plain
 }
 
 const endingOf = ({ kind }: ToolOutput): Ending =>

@@ -10,12 +10,15 @@ import * as MemoryStore from "../src/MemoryStore.ts"
 import * as Run from "../src/Run.ts"
 import { type Fatal, StoreUnavailable } from "../src/RunError.ts"
 import * as ScriptedModel from "../src/testing/ScriptedModel.ts"
+import { ToolContext } from "../src/ToolContext.ts"
+import * as ToolError from "../src/ToolError.ts"
 import * as Text from "../src/Text.ts"
 import {
   agentOf,
   during,
   eventsOf,
   handled,
+  Idempotent,
   kinds,
   only,
   outcomeOf,
@@ -23,6 +26,7 @@ import {
   plugged,
   ran,
   Readonly,
+  storeLayer,
   Work
 } from "./support/tools.ts"
 
@@ -257,6 +261,56 @@ describe("what never answers is let go", () => {
       expect(run.completed).toMatchObject([
         { ending: "executed", result: "executed, output unavailable: an interceptor made it unreadable" }
       ])
+    })
+  )
+
+  it.effect("what an interceptor makes unreadable keeps what is known: an unknown outcome, and a Fatal", () =>
+    Effect.gen(function* () {
+      const odd = wire<{ readonly error: string }>('{"error":7}')
+      const layer = plugged({
+        name: "p",
+        interceptors: [
+          { name: "s", stage: "sanitize", tool: (_info, next) => Effect.map(next, (output) => ({ ...output, ...odd })) }
+        ]
+      })
+      const unknown = yield* ran({ handler: () => Effect.interrupt, layer })
+      expect(unknown.completed).toMatchObject([
+        {
+          ending: "unknown",
+          isFailure: true,
+          result: "outcome: unknown, output unavailable: an interceptor made it unreadable"
+        }
+      ])
+      const fatal = yield* ran({ handler: () => ToolError.fatal("the disk is gone"), layer })
+      expect(fatal.completed).toMatchObject([{ isFailure: true, fatal: { detail: "the disk is gone" } }])
+      expect(kinds(fatal.events).at(-1)).toBe("RunFinished")
+      expect(fatal.requests).toHaveLength(1)
+    })
+  )
+
+  it.effect("L2 what is known of a try that failed is not said of the try after it", () =>
+    Effect.gen(function* () {
+      const handler = () =>
+        Effect.flatMap(ToolContext, (context) => (context.try === 1 ? ToolError.retryable("not yet") : Effect.never))
+      const limits = { activeTime: "10 seconds" } as const
+      const run = yield* ran({ tool: Idempotent, handler, agent: { limits }, time: "1 minute" })
+      expect(run.completed).toMatchObject([{ ending: "unknown", error: "Interrupted" }])
+    })
+  )
+
+  it.effect("a verb ends where a store refuses an append for events that it does not show", () =>
+    Effect.gen(function* () {
+      const memory = yield* MemoryStore.make
+      const model = yield* ScriptedModel.make([])
+      const layer = Layer.mergeAll(
+        model.layer,
+        handled(() => Effect.succeed(1)),
+        storeLayer(memory)
+      )
+      yield* Effect.provide(Run.accept(agentOf(Readonly), { runId: "r", task: "go" }), layer)
+      const append = () => Effect.succeed({ _tag: "Conflict" as const, seq: 7 })
+      const cancelled = Effect.provide(Run.cancel({ runId: "r" }), storeLayer({ ...memory, append }))
+      expect(yield* during("10 seconds")(reasonOf(cancelled))).toBe("StoreUnavailable")
     })
   )
 
