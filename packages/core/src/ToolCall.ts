@@ -115,9 +115,7 @@ const start = (attempt: Attempt, { call, reservations, tool }: Ready): Effect.Ef
   const { journal, runId } = attempt
   if (tool.effect === "readonly") {
     return Effect.suspend(() =>
-      journal.owes
-        ? Effect.map(journal.commit, () => still(call)(journal.state))
-        : Effect.succeed(still(call)(journal.state))
+      Effect.map(journal.owes ? journal.commit : Effect.void, () => still(call)(journal.state))
     )
   }
   const started: Draft = {
@@ -256,18 +254,13 @@ const failed = (tool: AgentTool, cause: Cause.Cause<unknown>): Effect.Effect<Too
   // By itself: where we interrupt it, nothing after it runs.
   if (Cause.hasInterruptsOnly(cause)) return Effect.succeed(selfInterrupted(tool))
   const reason = cause.reasons.find(Cause.isFailReason)
-  if (reason === undefined) {
-    return Effect.succeed(broken(Cause.squash(cause)))
-  }
+  if (reason === undefined) return Effect.succeed(broken(Cause.squash(cause)))
   const { error } = reason
   switch (ToolResult.kindOf(error)) {
     case "failure":
       return ToolResult.failure(tool, error)
     case "retry":
-      return Effect.succeed({
-        ...ToolResult.errorOutput(ToolResult.messageOf(error), ToolResult.tagOf(error)),
-        kind: "retry"
-      })
+      return Effect.succeed({ ...broken(error), kind: "retry" })
     case "fatal":
       return Effect.succeed(fatal(tool, error))
   }

@@ -39,6 +39,12 @@ const start = Run.start(clerk, { runId, task: "go" })
 const resume = Run.resume(clerk, { runId })
 const approved = (digest: string) => ({ _tag: "Approve", digest }) as const
 
+/** A reply that pays these amounts, one call each, and then the answer. */
+const payments = (...amounts: ReadonlyArray<number>) => [
+  calls(amounts.map((amount) => ["pay", { amount }] as const)),
+  text("done")
+]
+
 const isKind =
   <Tag extends RunEvent["_tag"]>(tag: Tag) =>
   (event: RunEvent): event is Extract<RunEvent, { readonly _tag: Tag }> =>
@@ -243,13 +249,7 @@ describe("approvals", () => {
   it.effect("RI-089 answers reach their own calls, in whatever order they come", () =>
     Effect.gen(function* () {
       const { here, process, ran } = yield* world
-      const script = [
-        calls([
-          ["pay", { amount: 1 }],
-          ["pay", { amount: 2 }]
-        ]),
-        text("done")
-      ]
+      const script = payments(1, 2)
       const model = yield* ScriptedModel.make(script)
       yield* process({ model })(start)
       yield* here(approve(runId, "t1.1"))
@@ -267,13 +267,7 @@ describe("approvals", () => {
   it.effect("RI-165 of two waiting calls of one tool the second still waits when the first is answered", () =>
     Effect.gen(function* () {
       const { here, process, ran } = yield* world
-      const script = [
-        calls([
-          ["pay", { amount: 1 }],
-          ["pay", { amount: 2 }]
-        ]),
-        text("done")
-      ]
+      const script = payments(1, 2)
       const model = yield* ScriptedModel.make(script)
       yield* process({ model })(start)
       yield* here(approve(runId, "t1.1"))
@@ -292,14 +286,7 @@ describe("approvals", () => {
   it.effect("two of three answered calls go on, and the sweep takes the Run although one still waits", () =>
     Effect.gen(function* () {
       const { here, process, ran } = yield* world
-      const script = [
-        calls([
-          ["pay", { amount: 1 }],
-          ["pay", { amount: 2 }],
-          ["pay", { amount: 3 }]
-        ]),
-        text("done")
-      ]
+      const script = payments(1, 2, 3)
       const model = yield* ScriptedModel.make(script)
       yield* process({ model })(start)
       yield* here(approve(runId, "t1.0"))

@@ -36,6 +36,13 @@ const agent = agentOf(Work.setNeedsApproval(true))
 /** What arrives as JSON over a wire has whatever shape it has. */
 const wire = <A>(json: string): A => JSON.parse(json)
 
+/** The model, and a handler that gives back 1. */
+const working = ({ layer }: ScriptedModel.Scripted) =>
+  Layer.merge(
+    layer,
+    handled(() => Effect.succeed(1))
+  )
+
 const reasonOf = <A, R>(effect: Effect.Effect<A, { readonly reason: { readonly _tag: string } }, R>) =>
   Effect.map(Effect.flip(effect), ({ reason }) => reason._tag)
 
@@ -44,14 +51,7 @@ const waiting = <A, E>(
 ) =>
   Effect.gen(function* () {
     const model = yield* ScriptedModel.make([call("work", {}), text("done")])
-    return yield* Effect.andThen(started, test).pipe(
-      Effect.provide(
-        Layer.mergeAll(
-          model.layer,
-          handled(() => Effect.succeed(1))
-        )
-      )
-    )
+    return yield* Effect.andThen(started, test).pipe(Effect.provide(working(model)))
   }).pipe(Effect.provide(MemoryStore.layer))
 const started = Effect.orDie(Run.start(agent, { runId: "r", task: "go" }))
 
@@ -116,14 +116,7 @@ describe("what could not be read again is refused before it is stored", () => {
         expect((failure as Fatal).reason).toMatchObject({ _tag: "ToolkitInvalid" })
         expect(failure.message).toContain("limits.")
         expect((yield* Run.get("r")).status).toBe("stopped")
-      }).pipe(
-        Effect.provide(
-          Layer.mergeAll(
-            model.layer,
-            handled(() => Effect.succeed(1))
-          )
-        )
-      )
+      }).pipe(Effect.provide(working(model)))
     }).pipe(Effect.provide(MemoryStore.layer))
   )
 
@@ -302,11 +295,7 @@ describe("what never answers is let go", () => {
     Effect.gen(function* () {
       const memory = yield* MemoryStore.make
       const model = yield* ScriptedModel.make([])
-      const layer = Layer.mergeAll(
-        model.layer,
-        handled(() => Effect.succeed(1)),
-        storeLayer(memory)
-      )
+      const layer = Layer.merge(working(model), storeLayer(memory))
       yield* Effect.provide(Run.accept(agentOf(Readonly), { runId: "r", task: "go" }), layer)
       const append = () => Effect.succeed({ _tag: "Conflict" as const, seq: 7 })
       const cancelled = Effect.provide(Run.cancel({ runId: "r" }), storeLayer({ ...memory, append }))
@@ -480,14 +469,7 @@ describe("recover", () => {
           { _tag: "Died", runId: "r1" },
           { _tag: "Driven", runId: "r2", outcome: { _tag: "Completed" } }
         ])
-      }).pipe(
-        Effect.provide(
-          Layer.mergeAll(
-            model.layer,
-            handled(() => Effect.succeed(1))
-          )
-        )
-      )
+      }).pipe(Effect.provide(working(model)))
     }).pipe(Effect.provide(MemoryStore.layer))
   )
 })
