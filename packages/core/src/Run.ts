@@ -6,12 +6,10 @@
  *
  * @since 0.1.0
  */
+export type { Refusal } from "./Answers.ts"
 export { answer, cancel, pause, send } from "./Control.ts"
-export type { ForkInput, ListInput, RunInfo } from "./Runs.ts"
-export { checkpoints, fork, get, list, prune, remove } from "./Runs.ts"
-export type { EventsError, EventsInput } from "./RunStream.ts"
-export { events, stream, streamResume } from "./RunStream.ts"
-export type { ResumeError, ResumeInput, StartError, StartInput } from "./Start.ts"
-export { accept, resume, start } from "./Start.ts"
-export type { Recovered } from "./Sweep.ts"
-export { recover } from "./Sweep.ts"
+export type { ReadError } from "./Journal.ts"
+export { checkpoints, fork, type ForkInput, get, list, type ListInput, prune, remove, type RunInfo } from "./Runs.ts"
+export { events, type EventsError, type EventsInput, stream, streamResume } from "./RunStream.ts"
+export { accept, resume, type ResumeError, type ResumeInput, start, type StartError, type StartInput } from "./Start.ts"
+export { recover, type Recovered } from "./Sweep.ts"

@@ -1,0 +1,156 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { execFileSync } from "node:child_process"
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import * as Glob from "../src/Glob.ts"
+import { confined, holds } from "./support/folders.ts"
+
+const listed = (folder: Effect.Success<ReturnType<typeof confined>>["folder"], glob?: string) =>
+  Effect.map(folder.list(glob === undefined ? {} : { glob }), ({ files }) => files)
+
+/** How long a glob takes for a path that does everything to make it long. In ms. */
+const timeOf = Effect.fnUntraced(function* (glob: string, path: string) {
+  const matches = yield* Glob.compile(glob)
+  const start = performance.now()
+  matches(path)
+  return performance.now() - start
+})
+
+describe("Listing", () => {
+  describe.each(holds)("with folders held by %s", (_, hold) => {
+    it.live("L1 links are left out, also those that stay inside", () =>
+      Effect.gen(function* () {
+        const { folder, outside, root } = yield* confined({ "a/f": "", b: "" }, hold)
+        writeFileSync(join(outside, "secret"), "")
+        symlinkSync(outside, join(root, "out"))
+        symlinkSync("a", join(root, "in"))
+        symlinkSync("b", join(root, "c"))
+        symlinkSync(join(outside, "secret"), join(root, "d"))
+        expect(yield* folder.list()).toEqual({ files: ["a/f", "b"], truncated: false })
+      })
+    )
+  })
+
+  it.live("files come in the order of their paths, with forward slashes, and a cut list is the beginning", () =>
+    Effect.gen(function* () {
+      const names = ["a-b", "a.ts", "a/b/c", "a/b.ts", "a0", "B", "é", "z/.hidden"]
+      const { folder } = yield* confined(Object.fromEntries(names.map((name) => [name, ""])))
+      const all = [...names].toSorted((a, b) => (a < b ? -1 : 1))
+      expect(yield* folder.list()).toEqual({ files: all, truncated: false })
+      for (let limit = 0; limit <= names.length + 1; limit++) {
+        expect(yield* folder.list({ limit })).toEqual({ files: all.slice(0, limit), truncated: limit < names.length })
+      }
+    })
+  )
+
+  it.live(".git, node_modules, files with a backslash and what .gitignore says are left out, as git does", () =>
+    Effect.gen(function* () {
+      const { folder, root } = yield* confined({
+        ".gitignore": "*.log\n/build\n!keep.log\n# comment\ncache/\n",
+        "a.log": "",
+        "keep.log": "",
+        "build/x": "",
+        "src/build/y": "",
+        "cache/z": "",
+        "src/.gitignore": "!b.log\nlocal.*\n",
+        "src/b.log": "",
+        "src/c.log": "",
+        "src/local.ts": "",
+        "local.ts": "",
+        "src/deep/b.log": "",
+        "src/cache": "a file",
+        "node_modules/m/index.js": "",
+        "src/node_modules/n/index.js": "",
+        "odd\\name": ""
+      })
+      const files = yield* listed(folder)
+      expect(files).not.toContain("odd\\name")
+      execFileSync("git", ["init", "-q"], { cwd: root })
+      const options = { cwd: root, encoding: "utf8" } as const
+      const git = execFileSync("git", ["ls-files", "-co", "--exclude-standard", "-z"], options).split("\0")
+      const known = git.filter((path) => path !== "" && !path.includes("node_modules") && !path.includes("\\"))
+      expect(files).toEqual(known.toSorted())
+      expect(files).toContain("src/deep/b.log")
+      expect(yield* listed(folder)).toEqual(files)
+    })
+  )
+
+  it.live("a .gitignore that is a link, is binary or is written to take for ever does not stop the list", () =>
+    Effect.gen(function* () {
+      const path = `${"a/".repeat(31)}c`
+      const slow = [`${"**/a/".repeat(12)}b`, `${"a**".repeat(30)}b`, `${"*?".repeat(60)}b`, "[z-a]", "\\", "((a+)+)+$"]
+      const { folder, outside, root } = yield* confined({
+        [path]: "",
+        ["a".repeat(250)]: "",
+        ".gitignore": `${slow.join("\n")}\nignored\n`,
+        ignored: "",
+        "bin/.gitignore": "\0*",
+        "bin/f": ""
+      })
+      writeFileSync(join(outside, "rules"), "*")
+      mkdirSync(join(root, "link"))
+      writeFileSync(join(root, "link", "f"), "")
+      symlinkSync(join(outside, "rules"), join(root, "link", ".gitignore"))
+      const start = performance.now()
+      const files = yield* listed(folder)
+      expect(performance.now() - start).toBeLessThan(2000)
+      expect(files).toContain(path)
+      expect(files).toContain("bin/f")
+      expect(files).toContain("link/f")
+      expect(files).not.toContain("ignored")
+    })
+  )
+
+  it.live("L2 folders deeper than 32 are not looked into, and that is said", () =>
+    Effect.gen(function* () {
+      const { folder } = yield* confined({ [`${"d/".repeat(32)}f`]: "", [`e/${"d/".repeat(32)}f`]: "" })
+      expect(yield* folder.list()).toEqual({ files: [`${"d/".repeat(32)}f`], truncated: true })
+    })
+  )
+
+  it.live.each([
+    ["*.ts", ["a.ts", "src/b.ts", "src/deep/c.ts"]],
+    ["src/*.ts", ["src/b.ts"]],
+    ["./src/*.ts", ["src/b.ts"]],
+    ["src/**", ["src/b.ts", "src/deep/c.ts", "src/deep/d.js"]],
+    ["**/*.{js,md}", ["!x.md", "#y.md", "src/deep/d.js"]],
+    ["src\\deep\\*", ["src/deep/c.ts", "src/deep/d.js"]],
+    ["[ab].ts", ["a.ts", "src/b.ts"]],
+    ["!x.md", ["!x.md"]],
+    ["#y.md", ["#y.md"]],
+    ["+(a).ts", []],
+    ["../**", []],
+    ["none", []]
+  ] as const)("the glob %s names what one expects", ([glob, expected]) =>
+    Effect.gen(function* () {
+      const names = ["a.ts", "src/b.ts", "src/deep/c.ts", "src/deep/d.js", "!x.md", "#y.md"]
+      const { folder } = yield* confined(Object.fromEntries(names.map((name) => [name, ""])))
+      expect(yield* listed(folder, glob)).toEqual(expected)
+    })
+  )
+
+  it.live.each([
+    ["*a*a*a*a*a*a*b", "a".repeat(120)],
+    [`${"*a".repeat(90)}b`, "a".repeat(250)],
+    [`${"**/a/".repeat(38)}b`, `${"a/".repeat(60)}c`],
+    [`${"{a,b}".repeat(38)}`, "a".repeat(38)],
+    ["{1..99999999}", "5"],
+    [`${"+(a|aa)".repeat(20)}b`, "a".repeat(100)],
+    ["[a-z]*?".repeat(28), "a".repeat(250)],
+    ["{".repeat(200), "{"]
+  ] as const)("the glob %s takes no time", ([glob, path]) =>
+    Effect.gen(function* () {
+      expect(yield* timeOf(glob, path)).toBeLessThan(200)
+    })
+  )
+
+  it.live("a glob that is empty or too long is refused", () =>
+    Effect.gen(function* () {
+      const { folder } = yield* confined()
+      for (const glob of ["", " ", "*".repeat(201)]) {
+        expect(yield* Effect.flip(folder.list({ glob }))).toMatchObject({ _tag: "BadPattern" })
+      }
+    })
+  )
+})
