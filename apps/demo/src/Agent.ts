@@ -2,16 +2,26 @@
  * Defines the agent of the demo.
  */
 import { Agent } from "@waystone/core"
-import { toolkit } from "./Tools.ts"
+import { FileTools } from "@waystone/tools"
+import type * as Duration from "effect/Duration"
+import * as RunTests from "./RunTests.ts"
 
-export const repairer = Agent.make("repairer", {
-  version: "1",
-  instructions: [
-    "You repair a small Node project whose tests fail.",
-    "Find out what fails, read the code, make the smallest change that is right, and run the tests again.",
-    "Never change a test. If you cannot repair the project, put it back as it was and say so."
-  ].join(" "),
-  tools: [toolkit]
-})
+type Tools = (typeof FileTools.toolkit.tools)[keyof typeof FileTools.toolkit.tools] | typeof RunTests.RunTests
+
+export type Repairer = Agent.Agent<Tools, string, never>
+
+/** The agent. `firstPart` is how long a model may take to begin its reply. */
+export const repairer = (firstPart: Duration.Input = "60 seconds"): Repairer =>
+  Agent.make("repairer", {
+    version: "2",
+    instructions: [
+      "You work on the project in one folder, with tools that reach nothing else.",
+      "Find out what is wrong, read the code, make the smallest change that is right, and run the tests again.",
+      "Never change a test unless you are asked to. If you cannot do what you are asked to, put everything back as it",
+      "was and say so."
+    ].join(" "),
+    tools: [FileTools.toolkit, RunTests.toolkit],
+    timeouts: { firstPart }
+  })
 
 export const task = "The tests of this project fail. Repair it."

@@ -1,45 +1,58 @@
 /**
- * The demo: starts a Run of the repairer, shows it while it happens, and then looks for itself whether the project is
- * repaired.
+ * The demo: starts a Run of the repairer, shows it while it happens, then looks for itself whether the project is
+ * repaired, and whether the journal proves what the scenario is about.
  */
 import { type Agent, Run } from "@waystone/core"
+import type { CommandRunner, FileError, Folder } from "@waystone/tools"
 import * as Effect from "effect/Effect"
-import type { PlatformError } from "effect/PlatformError"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
-import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
-import { repairer, task } from "./Agent.ts"
-import * as Diff from "./Diff.ts"
+import type { Repairer } from "./Agent.ts"
+import { Project } from "./Project.ts"
 import * as ProjectPath from "./ProjectPath.ts"
-import type { Update, Verified } from "./Shown.ts"
-import * as Tap from "./Tap.ts"
-import * as TestRun from "./TestRun.ts"
-import type { FileError } from "./ToolErrors.ts"
-import { View } from "./View.ts"
-import { Workspace } from "./Workspace.ts"
+import * as RunTests from "./RunTests.ts"
+import type { Scenario } from "./Scenario.ts"
+import type { Proof, Update, Verified } from "./Shown.ts"
+import * as Snapshot from "./Snapshot.ts"
+import { type OutputClosed, View } from "./View.ts"
 
 /** What it runs on. */
-export type Services = Agent.Services<typeof repairer> | Workspace | View | ChildProcessSpawner
+export type Services = Agent.Services<Repairer> | CommandRunner.CommandRunner | Folder.Folder | Project | View
 
-/** Runs it in the Workspace that is provided. */
-export const run = Effect.fnUntraced(function* (
-  runId: string
-): Effect.fn.Return<Verified, PlatformError | FileError, Services> {
-  const { root } = yield* Workspace
+export type DemoError = OutputClosed | FileError.FileError | FileError.BadPattern | Run.EventsError
+
+export interface Input {
+  readonly agent: Repairer
+  readonly runId: string
+  readonly task: string
+  readonly scenario: Scenario | undefined
+}
+
+/** Runs it on the Project that is provided; true if everything is as it should be. */
+export const run = Effect.fnUntraced(function* ({
+  agent,
+  runId,
+  scenario,
+  task
+}: Input): Effect.fn.Return<boolean, DemoError, Services> {
+  const { folder, source } = yield* Project
   const { show } = yield* View
-  const before = yield* snapshot
-  yield* show({ _tag: "Began", runId, folder: root })
+  const before = yield* Snapshot.take
+  const about = scenario === undefined ? undefined : { scenario: { name: scenario.name, says: scenario.says } }
+  yield* show({ _tag: "Began", runId, folder, source, task, ...about })
   const objections: Array<string> = []
-  yield* Run.stream(repairer, { runId, task }).pipe(
+  yield* Run.stream(agent, { runId, task }).pipe(
     Stream.runForEach((update) => {
       const objection = objectionTo(update)
       if (objection !== undefined) objections.push(objection)
       return show(update)
     })
   )
-  const verified = yield* verify({ runId, before, objections })
+  const verified: Verified = { _tag: "Verified", runId, folder, source, ...(yield* verify(before, objections)) }
   yield* show(verified)
-  return verified
+  const proof = scenario === undefined ? undefined : yield* prove(scenario, verified)
+  if (proof !== undefined) yield* show(proof)
+  return verified.repaired && proof?.proven !== false
 })
 
 /** Only a Run that came to its end counts. */
@@ -51,36 +64,44 @@ const objectionTo = (update: Update): string | undefined => {
   return `The run did not complete: it is ${outcome._tag.toLowerCase()}${why}.`
 }
 
-const snapshot = Effect.gen(function* () {
-  const { list, read } = yield* Workspace
-  const files = yield* Effect.forEach(yield* list, (path) => Effect.map(read(path), (text) => [path, text] as const))
-  return new Map(files)
-})
-
-interface Seen {
-  readonly runId: string
-  readonly before: ReadonlyMap<string, string>
-  readonly objections: ReadonlyArray<string>
-}
-
 /** The tests decide, not the model; and they must be the tests that were there before. */
-const verify = Effect.fnUntraced(function* ({ before, objections, runId }: Seen) {
-  const { root } = yield* Workspace
-  const changes = Diff.changes(before, yield* snapshot)
-  const tests = yield* Effect.result(TestRun.run(root))
-  const report = Result.isSuccess(tests) ? Tap.parse(tests.success.output) : undefined
+const verify = Effect.fnUntraced(function* (before: Snapshot.Snapshot, objections: ReadonlyArray<string>) {
+  const after = yield* Snapshot.take
+  const changes = Snapshot.changes(before, after)
+  const tests = yield* Effect.result(RunTests.run)
   const all = [...objections, ...testObjections(tests), ...changedTests(changes)]
-  const verified: Verified = { _tag: "Verified", runId, repaired: all.length === 0, objections: all, changes, report }
-  return verified
+  return {
+    repaired: all.length === 0,
+    objections: all,
+    changes,
+    truncated: after.truncated,
+    report: Result.isSuccess(tests) ? tests.success.report : undefined
+  }
 })
 
-const testObjections = (tests: Result.Result<TestRun.TestRun, { readonly message: string }>): ReadonlyArray<string> => {
-  if (Result.isFailure(tests)) return [tests.failure.message]
-  const { exitCode, output } = tests.success
-  const report = Tap.parse(output)
-  if (report.tests === 0) return ["There are no tests."]
-  return exitCode === 0 && report.passed === report.tests ? [] : [`The tests do not pass: exit code ${exitCode}.`]
+const testObjections = (tests: Result.Result<RunTests.TestRun, RunTests.TestsUnavailable>): ReadonlyArray<string> => {
+  if (Result.isFailure(tests)) return [`The tests could not be run: ${tests.failure.message}.`]
+  const { exit_code: code, report, status } = tests.success
+  if (status === "timed-out") return ["The tests did not come to an end."]
+  if (report === undefined && code === 0) return ["No test was reported by Node's test runner."]
+  const passed = code === 0 && report?.passed === report?.tests
+  return passed ? [] : [`The tests do not pass: exit code ${code ?? "unknown"}.`]
 }
 
-const changedTests = (changes: ReadonlyArray<Diff.Change>): ReadonlyArray<string> =>
+const changedTests = (changes: ReadonlyArray<Snapshot.Change>): ReadonlyArray<string> =>
   changes.filter(({ path }) => ProjectPath.isTest(path)).map(({ path }) => `A test was changed: ${path}.`)
+
+/** Only what is stored counts, not what was shown. */
+const prove = Effect.fnUntraced(function* ({ name, prove }: Scenario, { repaired, runId }: Verified) {
+  const entries = yield* Stream.runCollect(Run.events(runId))
+  const claims = prove(entries.map(({ event }) => event))
+  const all = [...claims, { claim: "the project is repaired", holds: repaired }]
+  const failed = all.filter(({ holds }) => !holds)
+  const proof: Proof = {
+    _tag: "Proof",
+    scenario: name,
+    proven: failed.length === 0,
+    line: (failed.length === 0 ? all : failed).map(({ claim }) => claim).join("; ")
+  }
+  return proof
+})

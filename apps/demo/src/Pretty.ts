@@ -2,69 +2,87 @@
  * Words what is shown, for people. Pure: `next` takes what was printed so far and gives what to print now.
  */
 import { Usage } from "@waystone/core"
-import type { RunEvent } from "@waystone/core"
+import type { RunEvent, RunUpdate } from "@waystone/core"
+import { FileTools } from "@waystone/tools"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import * as Diff from "./Diff.ts"
-import type { Shown, Verified } from "./Shown.ts"
+import * as RunTests from "./RunTests.ts"
+import type { Source } from "./Project.ts"
+import type { Began, Shown, Verified } from "./Shown.ts"
+import * as Snapshot from "./Snapshot.ts"
 import type { Style } from "./Style.ts"
 import * as Tap from "./Tap.ts"
-import { EditFile, ListFiles, ReadFile, RunTests } from "./Tools.ts"
 
 const width = 100
 
 export interface Printed {
   /** Where the cursor stands; 0 at the start of a line. */
   readonly column: number
+  /** Blanks at the end of what the model has said so far. */
+  readonly gap: string
   /** Calls of the last reply, by call id: what they look like and when they started. */
   readonly calls: ReadonlyMap<string, { readonly label: string; readonly startedAt?: number }>
 }
 
-export const nothing: Printed = { column: 0, calls: new Map() }
+export const nothing: Printed = { column: 0, gap: "", calls: new Map() }
 
 /** The text for what comes next. */
 export const next =
   (style: Style) =>
   (printed: Printed, shown: Shown): readonly [Printed, string] => {
-    switch (shown._tag) {
-      case "TextDelta":
-        return delta(printed, shown.text, (text) => text)
-      case "ReasoningDelta":
-        return delta(printed, shown.text, style.dim)
-      case "TryStarted":
-        return lines(printed, [style.dim(`  the model failed; try ${shown.try}`)])
-      case "CallStarted":
-        return lines(printed, [style.dim(`    … ${shown.name}`)])
-      case "ToolProgress":
-        return lines(printed, [style.dim(`    ${JSON.stringify(shown.value)}`)])
-      case "Committed":
-        return committed(style, printed, shown.event)
-      case "Began":
-        return lines(printed, [
-          style.bold("Waystone demo: an agent repairs a small Node project."),
-          "No key is needed: the model's words are scripted; files, tests, loop and events are real.",
-          style.dim(`run ${shown.runId} in ${shown.folder}`)
-        ])
-      case "Ended":
-        return lines(printed, ["", ended(style, shown.outcome._tag, shown.outcome)])
-      case "Failed":
-        return lines(printed, ["", style.red(`The run failed. ${shown.error.message}`)])
-      case "Verified":
-        return lines(printed, verified(style, shown))
-    }
+    const [now, text] = worded(style, printed, shown)
+    return [now, style.safe(text)]
   }
 
+const worded = (style: Style, printed: Printed, shown: Shown): readonly [Printed, string] => {
+  switch (shown._tag) {
+    case "TextDelta":
+      return delta(printed, shown.text, (text) => text)
+    case "ReasoningDelta":
+      return delta(printed, shown.text, style.dim)
+    case "TryStarted":
+      return lines(printed, [style.dim(`  try ${shown.try}`)])
+    case "TryFailed":
+      return lines(printed, [
+        style.red(`  ✗ the model call failed: ${shown.failure.message}`),
+        style.dim(`  next try in ${(shown.waitMs / 1000).toFixed(1)} s`)
+      ])
+    case "CallStarted": {
+      // Of a readonly call nothing is committed yet: its result says it soon enough.
+      const call = printed.calls.get(shown.callId)
+      return call === undefined ? [printed, ""] : lines(printed, [style.dim(`  … ${call.label}`)])
+    }
+    case "ToolProgress":
+      return lines(printed, [style.dim(`    ${JSON.stringify(shown.value)}`)])
+    case "Committed":
+      return committed(style, printed, shown.event)
+    case "Began":
+      return lines(printed, began(style, shown))
+    case "Ended":
+      return lines(printed, ["", ...ended(style, shown)])
+    case "Failed":
+      return lines(printed, ["", style.red(`The run failed. ${shown.error.message}`)])
+    case "Verified":
+      return lines(printed, verified(style, shown))
+    case "Proof":
+      return lines(printed, [
+        `${shown.proven ? style.green(`Proven (${shown.scenario}):`) : style.red(`Not proven (${shown.scenario}), what does not hold:`)} ${shown.line}.`
+      ])
+  }
+}
+
 const lines = (printed: Printed, more: ReadonlyArray<string>): readonly [Printed, string] => [
-  { ...printed, column: 0 },
+  { ...printed, column: 0, gap: "" },
   `${printed.column > 0 ? "\n" : ""}${more.map((line) => `${line}\n`).join("")}`
 ]
 
-/** A piece of text of the model, indented and wrapped at its blanks. */
+/** A piece of text of the model, indented and wrapped at its blanks, which are printed with the word that follows. */
 const delta = (printed: Printed, text: string, mark: (text: string) => string): readonly [Printed, string] => {
-  const wraps = printed.column > 0 && printed.column + text.trimEnd().length > width
-  const lead = printed.column === 0 ? "  " : wraps ? "\n  " : ""
-  const column = (lead === "" ? printed.column : 2) + text.length
-  return [{ ...printed, column }, lead + mark(text)]
+  const words = text.trimEnd()
+  const wraps = printed.column > 0 && printed.column + printed.gap.length + words.length > width
+  const lead = printed.column === 0 ? "  " : wraps ? "\n  " : printed.gap
+  const column = (printed.column === 0 || wraps ? 2 : printed.column + printed.gap.length) + words.length
+  return [{ ...printed, column, gap: text.slice(words.length) }, lead + mark(words)]
 }
 
 const committed = (style: Style, printed: Printed, event: RunEvent.RunEvent): readonly [Printed, string] => {
@@ -78,7 +96,7 @@ const committed = (style: Style, printed: Printed, event: RunEvent.RunEvent): re
     case "ToolCallStarted": {
       const label = printed.calls.get(event.callId)?.label ?? event.name
       const calls = new Map(printed.calls).set(event.callId, { label, startedAt: event.at })
-      return lines({ ...printed, calls }, [style.dim(`  … ${label}`)])
+      return [{ ...printed, calls }, ""]
     }
     case "ToolCallCompleted": {
       const call = printed.calls.get(event.callId)
@@ -101,54 +119,109 @@ const labels = ({ reply, turn }: RunEvent.Of<"TurnCompleted">): Printed["calls"]
       .map(({ name, params }, index) => [`t${turn}.${index}`, { label: `${name}${argument(params)}` }])
   )
 
-const Path = Schema.decodeUnknownOption(Schema.Struct({ path: Schema.String }))
+/** What a call is about, if its arguments name it. */
+const About = Schema.decodeUnknownOption(
+  Schema.Union([
+    Schema.Struct({ path: Schema.String }),
+    Schema.Struct({ files: Schema.Array(Schema.Struct({ path: Schema.String })) }),
+    Schema.Struct({ pattern: Schema.String }),
+    Schema.Struct({ command: Schema.String })
+  ])
+)
 const argument = (params: unknown): string =>
-  Option.match(Path(params), { onNone: () => "", onSome: ({ path }) => ` ${path}` })
+  Option.match(About(params), {
+    onNone: () => "",
+    onSome: (about) =>
+      ` ${head("path" in about ? about.path : "files" in about ? about.files.map(({ path }) => path).join(", ") : "pattern" in about ? about.pattern : about.command)}`
+  })
 
-const results = {
-  [ListFiles.name]: Schema.decodeUnknownOption(ListFiles.successSchema),
-  [ReadFile.name]: Schema.decodeUnknownOption(ReadFile.successSchema),
-  [EditFile.name]: Schema.decodeUnknownOption(EditFile.successSchema),
-  [RunTests.name]: Schema.decodeUnknownOption(RunTests.successSchema)
-}
+const decoded = <S extends Schema.Top & { readonly DecodingServices: never }>(
+  tool: { readonly name: string; readonly successSchema: S },
+  say: (success: S["Type"]) => string
+) => [tool.name, (result: unknown) => Option.map(Schema.decodeUnknownOption(tool.successSchema)(result), say)] as const
+
+/** What came of a call that succeeded, by the tool's name. */
+const said: ReadonlyMap<string, (result: unknown) => Option.Option<string>> = new Map([
+  decoded(
+    FileTools.ListFiles,
+    ({ files, truncated }) => `${files.length} files${truncated ? " and more" : ""}: ${head(files.join(", "))}`
+  ),
+  decoded(FileTools.ReadFiles, ({ files }) =>
+    files.map((file) => ("text" in file ? `${file.total_lines} lines` : file.error)).join(", ")
+  ),
+  decoded(
+    FileTools.SearchFiles,
+    ({ matches, truncated }) => `${matches.length} matches${truncated ? " and more" : ""}`
+  ),
+  decoded(FileTools.WriteFile, ({ created }) => (created ? "created" : "written")),
+  decoded(FileTools.EditFile, ({ line }) => `changed at line ${line}`),
+  decoded(RunTests.RunTests, ({ exit_code, report, status }) =>
+    status === "timed-out"
+      ? "killed: they did not come to an end"
+      : report === undefined
+        ? `exit code ${exit_code ?? "unknown"}, not Node's test runner`
+        : Tap.summary(report)
+  )
+])
 const Refusal = Schema.decodeUnknownOption(Schema.Struct({ message: Schema.String }))
 
 /** What came of a call, in a few words. */
 const outcome = ({ ending, isFailure, name, result }: RunEvent.Of<"ToolCallCompleted">): string => {
   if (isFailure)
     return Option.match(Refusal(result), { onNone: () => JSON.stringify(result), onSome: (r) => r.message })
-  const known: Option.Option<string> =
-    name === ListFiles.name
-      ? Option.map(results.list_files(result), ({ files }) => files.join(", "))
-      : name === ReadFile.name
-        ? Option.map(results.read_file(result), ({ text }) => `${text.split("\n").length - 1} lines`)
-        : name === EditFile.name
-          ? Option.map(results.edit_file(result), ({ line }) => `changed at line ${line}`)
-          : Option.map(results.run_tests(result), ({ output }) => Tap.summary(Tap.parse(output)))
-  return Option.getOrElse(known, () => ending)
+  return Option.getOrElse(said.get(name)?.(result) ?? Option.none(), () => ending)
 }
+
+const head = (text: string): string => (text.length <= width ? text : `${text.slice(0, width)} …`)
 
 const tokens = (usage: Usage.Usage): string => `${Usage.total(usage) - usage.output} tokens in, ${usage.output} out`
 
-const ended = (
-  style: Style,
-  tag: string,
-  { turns, usage }: { readonly turns: number; readonly usage: Usage.Usage }
-) => {
-  const text = `The run is ${tag.toLowerCase()}: ${turns} turns, ${tokens(usage)}.`
-  return tag === "Completed" ? style.bold(text) : style.red(text)
+const began = (style: Style, { folder, runId, scenario, source, task }: Began): ReadonlyArray<string> => [
+  style.bold("Waystone demo: a coding agent repairs a Node project."),
+  "No key is needed: the model's words are scripted; files, tests, loop and events are real.",
+  `Task: ${task}`,
+  ...(scenario === undefined ? [] : [`Scenario ${scenario.name}: ${scenario.says}.`]),
+  place(source, folder),
+  style.dim(`run ${runId}`)
+]
+
+const place = (source: Source, folder: string): string => {
+  switch (source._tag) {
+    case "Bundled":
+      return `It works on a temporary copy of the bundled project${source.bug === undefined ? "" : `, in which ${source.bug.title}`}.`
+    case "InPlace":
+      return `It works in place: files in ${folder} may be changed. (--copy works on a copy.)`
+    case "Copy":
+      return `It works on a copy of ${source.folder}: ${folder}`
+  }
 }
 
-const verified = (style: Style, { changes, objections, repaired, report, runId }: Verified): ReadonlyArray<string> => [
+const ended = (style: Style, { outcome }: Extract<RunUpdate.RunUpdate<string, never>, { _tag: "Ended" }>) => {
+  const text = `The run is ${outcome._tag.toLowerCase()}: ${outcome.turns} turns, ${tokens(outcome.usage)}.`
+  if (outcome._tag === "Completed") return [style.bold(text)]
+  const why = outcome._tag === "Stopped" ? [`  because of ${outcome.reason._tag}`] : []
+  const waiting = outcome._tag === "Suspended" ? outcome.waiting : []
+  return [
+    style.red(text),
+    ...why,
+    ...waiting.map(
+      ({ id, kind, name, reason }) => `  ${name ?? id} waits (${kind})${reason === undefined ? "" : `: ${reason}`}`
+    )
+  ]
+}
+
+const verified = (style: Style, shown: Verified): ReadonlyArray<string> => [
   "",
-  changes.length === 0 ? "No file was changed." : style.bold("What was changed"),
-  ...changes.flatMap(Diff.unified).map((line) => coloured(style, line)),
+  shown.changes.length === 0 ? "No file was changed." : style.bold("What was changed"),
+  ...shown.changes.flatMap(Snapshot.diff).map((line) => coloured(style, line)),
+  ...(shown.truncated ? ["(The folder has more files than the demo compares.)"] : []),
   "",
   style.bold("The tests, run once more by the demo itself"),
-  ...(report === undefined ? [] : [`  ${Tap.summary(report)}`]),
-  ...objections.map((objection) => style.red(`  ${objection}`)),
+  ...(shown.report === undefined ? [] : [`  ${Tap.summary(shown.report)}`]),
+  ...shown.objections.map((objection) => style.red(`  ${objection}`)),
+  ...(shown.source._tag === "Copy" ? [`The copy is kept in ${shown.folder}`] : []),
   "",
-  `${repaired ? style.green("Repaired.") : style.red("Not repaired.")} ${style.dim(`run ${runId}`)}`
+  `${shown.repaired ? style.green("Repaired.") : style.red("Not repaired.")} ${style.dim(`run ${shown.runId}`)}`
 ]
 
 const coloured = ({ dim, green, red }: Style, line: string): string =>

@@ -1,28 +1,47 @@
 /**
- * Names what the demo shows, in this order: that it began, what happens to the Run, and what the demo found afterwards.
+ * Names what the demo shows, in this order: that it began, what happens to the Run, what the demo found afterwards, and
+ * what a scenario has proven.
  */
 import type { Run, RunUpdate } from "@waystone/core"
-import type { Change } from "./Diff.ts"
+import type { Source } from "./Project.ts"
+import type { Change } from "./Snapshot.ts"
 import type { Report } from "./Tap.ts"
 
 export interface Began {
   readonly _tag: "Began"
   readonly runId: string
   readonly folder: string
+  readonly source: Source
+  readonly task: string
+  /** What is about to be done to the Run, if something is. */
+  readonly scenario?: { readonly name: string; readonly says: string }
 }
 
 /** What the demo itself saw after the Run, whatever the model said. */
 export interface Verified {
   readonly _tag: "Verified"
   readonly runId: string
+  readonly folder: string
+  readonly source: Source
   readonly repaired: boolean
   /** Why it does not count as repaired. */
   readonly objections: ReadonlyArray<string>
   readonly changes: ReadonlyArray<Change>
-  /** Undefined if the tests could not be run. */
+  /** The folder holds more files than the demo compares. */
+  readonly truncated: boolean
+  /** Undefined if Node's test runner did not report anything. */
   readonly report: Report | undefined
+}
+
+/** What a scenario showed, read from the journal. */
+export interface Proof {
+  readonly _tag: "Proof"
+  readonly scenario: string
+  readonly proven: boolean
+  /** One sentence. */
+  readonly line: string
 }
 
 export type Update = RunUpdate.RunUpdate<string, Run.StartError>
 
-export type Shown = Began | Update | Verified
+export type Shown = Began | Update | Verified | Proof

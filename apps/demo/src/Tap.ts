@@ -1,26 +1,35 @@
 /**
  * Reads what `node --test --test-reporter=tap` prints: how many tests there are, and which of them failed and why.
  */
+import { BoundedText } from "@waystone/tools"
+import * as Schema from "effect/Schema"
 
 /** One failed test. */
-export interface Failure {
-  readonly name: string
+export const Failure = Schema.Struct({
+  name: Schema.String,
   /** Where the assertion stands, or the test if the trace does not say; relative to the project. */
-  readonly file: string | undefined
-  readonly line: number | undefined
+  file: Schema.optionalKey(Schema.String),
+  line: Schema.optionalKey(Schema.Int),
   /** The values of the assertion as printed. */
-  readonly expected: string | undefined
-  readonly actual: string | undefined
-  /** The first line of the error that says something. */
-  readonly error: string
-}
+  expected: Schema.optionalKey(Schema.String),
+  actual: Schema.optionalKey(Schema.String),
+  /** The first lines of the error. */
+  error: Schema.String
+})
+export type Failure = typeof Failure.Type
 
-export interface Report {
-  readonly tests: number
-  readonly passed: number
-  readonly failed: number
-  readonly failures: ReadonlyArray<Failure>
-}
+export const Report = Schema.Struct({
+  tests: Schema.Int,
+  passed: Schema.Int,
+  failed: Schema.Int,
+  /** The first ones. */
+  failures: Schema.Array(Failure)
+})
+export type Report = typeof Report.Type
+
+/** So many failures say enough, and a model reads them all. */
+const maxFailures = 20
+const maxError = 500
 
 /** Reads the whole output; whatever else stands in it is skipped. */
 export const parse = (output: string): Report => {
@@ -29,12 +38,30 @@ export const parse = (output: string): Report => {
     tests: count(lines, "tests"),
     passed: count(lines, "pass"),
     failed: count(lines, "fail"),
-    failures: lines.flatMap((line, index) => {
-      const found = /^(\s*)not ok \d+ - (.*)$/.exec(line)
-      return found === null ? [] : failure(found[2] ?? "", details(lines.slice(index + 1), found[1] ?? ""))
-    })
+    failures: lines
+      .flatMap((line, index) => {
+        const found = /^(\s*)not ok \d+ - (.*)$/.exec(line)
+        return found === null ? [] : failure(found[2] ?? "", details(lines.slice(index + 1), found[1] ?? ""))
+      })
+      .slice(0, maxFailures)
   }
 }
+
+/** What the tests themselves printed: TAP has it as comments. */
+export const printed = (output: string): string =>
+  output
+    .split(/\r?\n/)
+    .flatMap(
+      (line) =>
+        /^\s*# (?!Subtest: |(?:tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) [\d.]+$)(.*)/.exec(
+          line
+        )?.[1] ?? []
+    )
+    .join("\n")
+
+/** At most `max` UTF-16 units, head and tail. */
+export const bounded = (text: string, max: number): string =>
+  BoundedText.toText(BoundedText.add(max)(BoundedText.empty, text))
 
 /** In one sentence. */
 export const summary = ({ failures, passed, tests }: Report): string => {
@@ -56,17 +83,22 @@ const details = (following: ReadonlyArray<string>, indent: string): ReadonlyArra
 const failure = (name: string, block: ReadonlyArray<string>): ReadonlyArray<Failure> => {
   // A suite only repeats what its tests say.
   if (scalar(block, "failureType") === "subtestsFailed") return []
-  const place = located(block)
+  const expected = scalar(block, "expected")
+  const actual = scalar(block, "actual")
   return [
     {
       name: name.replace(/\\([#\\])/g, "$1"),
-      file: place?.file,
-      line: place?.line,
-      expected: scalar(block, "expected"),
-      actual: scalar(block, "actual"),
-      error: scalar(block, "error") ?? text(block, "error").find((line) => line.trim() !== "") ?? "unknown"
+      ...located(block),
+      ...(expected === undefined ? undefined : { expected }),
+      ...(actual === undefined ? undefined : { actual }),
+      error: errorOf(block)
     }
   ]
+}
+
+const errorOf = (block: ReadonlyArray<string>): string => {
+  const lines = [scalar(block, "error") ?? "", ...text(block, "error")].filter((line) => line.trim() !== "")
+  return lines.length === 0 ? "unknown" : bounded(lines.join("\n"), maxError)
 }
 
 /** A value that stands on the line of its key. */

@@ -4,7 +4,8 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type { PlatformError } from "effect/PlatformError"
+import * as Runtime from "effect/Runtime"
+import * as Schema from "effect/Schema"
 import * as Ref from "effect/Ref"
 import * as Stdio from "effect/Stdio"
 import * as Stream from "effect/Stream"
@@ -14,16 +15,26 @@ import * as Pretty from "./Pretty.ts"
 import type { Shown } from "./Shown.ts"
 import * as Style from "./Style.ts"
 
+/** Nobody reads what is printed any more, as in `npm run demo | head`. Ends as other programs do: 128 + SIGPIPE, silently. */
+export class OutputClosed extends Schema.TaggedError<OutputClosed>()("OutputClosed", {}) {
+  override readonly [Runtime.errorExitCode] = 141
+  override readonly [Runtime.errorReported] = false
+}
+
 export class View extends Context.Service<
   View,
-  { readonly show: (shown: Shown) => Effect.Effect<void, PlatformError> }
+  { readonly show: (shown: Shown) => Effect.Effect<void, OutputClosed> }
 >()("demo/View") {
   /** Writes to standard output; colours only where `NO_COLOR` and the terminal allow them. */
   static readonly layer = ({ json }: { readonly json: boolean }): Layer.Layer<View, never, Stdio.Stdio> =>
     Layer.effect(View, json ? jsonLines : pretty).pipe(Layer.provide(TerminalCapabilities.layer))
 }
 
-const write = Effect.map(Stdio.Stdio, (stdio) => (text: string) => Stream.run(Stream.succeed(text), stdio.stdout()))
+const write = Effect.map(
+  Stdio.Stdio,
+  (stdio) => (text: string) =>
+    Effect.mapError(Stream.run(Stream.succeed(text), stdio.stdout()), () => new OutputClosed())
+)
 
 const jsonLines = Effect.map(write, (write) => View.of({ show: (shown) => write(JsonLines.line(shown)) }))
 

@@ -1,10 +1,12 @@
 import { describe, expect, it } from "@effect/vitest"
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
-import { mkdtempSync, readdirSync, rmSync } from "node:fs"
+import { cpSync, existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, beforeEach, vi } from "vitest"
+import * as Bugs from "../src/Bugs.ts"
+import { bundled } from "../src/Project.ts"
 
 vi.setConfig({ testTimeout: 60_000 })
 
@@ -37,36 +39,62 @@ const finished = async (child: ChildProcess, onOutput?: (out: string) => void) =
   return { code: child.exitCode, out, err }
 }
 
+/** A copy of the bundled project, in a folder of the user's. */
+const ownFolder = (): string => {
+  const folder = join(temporary, "own")
+  cpSync(bundled, folder, { recursive: true })
+  mkdirSync(join(folder, "node_modules/dependency"), { recursive: true })
+  return folder
+}
+const sourceIn = (folder: string): string => readFileSync(join(folder, Bugs.file), "utf8")
+
 describe("the command", () => {
-  it("shows the failing test before and the passing tests after, exits with 0 and leaves nothing behind", async () => {
+  it("tells what the agent did and why it stopped, exits with 0 and leaves nothing behind", async () => {
     const { code, err, out } = await finished(start())
     expect({ code, err }).toEqual({ code: 0, err: "" })
-    const [before = "", after = ""] = out.split("The tests, run once more by the demo itself")
-    expect(before).toContain('7 of 9 tests pass; failing: "ten pieces get 15 percent off"')
-    expect(before).toContain("+++ b/src/cart.js")
-    expect(before).toMatch(
-      /Turn 1[^]*✓ list_files \d+ ms[^]*✓ edit_file src\/cart\.js \d+ ms[^]*\d+ tokens in, \d+ out/
-    )
-    expect(after).toContain("9 of 9 tests pass")
-    expect(after).toMatch(/Repaired\. run demo-[0-9a-f-]{36}/)
     // No terminal, no colours.
     expect(out).not.toContain("\u001b")
     expect(readdirSync(temporary)).toEqual([])
+    const masked = out.replace(/\d+ ms/g, "<time>").replace(/demo-[0-9a-f-]{36}/g, "<run>")
+    await expect(masked).toMatchFileSnapshot("golden/normal.txt")
   })
 
   it("--json prints one object a line, each as it happens, with a seq that grows by one", async () => {
-    const { code, out } = await finished(start("--json"))
+    const arrivals: Array<number> = []
+    const began = performance.now()
+    const { code, out } = await finished(start("--json"), () => arrivals.push(performance.now() - began))
     expect(code).toBe(0)
     const lines = out
       .trimEnd()
       .split("\n")
       .map((line) => JSON.parse(line))
+    expect(lines[0]).toMatchObject({ _tag: "Began", source: { _tag: "Bundled" } })
     const seqs = lines.filter(({ _tag }) => _tag === "Committed").map(({ seq }) => seq)
     expect(seqs.length).toBeGreaterThan(10)
     expect(seqs).toEqual(seqs.map((_, index) => index + 1))
     expect(lines.filter(({ _tag }) => _tag === "TextDelta").length).toBeGreaterThan(30)
     expect(lines.at(-2)).toMatchObject({ _tag: "Ended", outcome: { _tag: "Completed" } })
     expect(lines.at(-1)).toMatchObject({ _tag: "Verified", repaired: true, report: { passed: 9, tests: 9 } })
+    // Spread over the run: when half of the time is over, some lines are there and some are not.
+    const [first = 0, last = 0] = [arrivals[0], arrivals.at(-1)]
+    const early = arrivals.filter((at) => at < (first + last) / 2).length
+    expect(early).toBeGreaterThan(5)
+    expect(arrivals.length - early).toBeGreaterThan(5)
+  })
+
+  it("--bug 4 is not, and both the answer and the exit code say so", async () => {
+    const { code, out } = await finished(start("--bug", "4"))
+    expect(code).toBe(1)
+    expect(out).toContain(`in which ${Bugs.planted[3].title}.`)
+    expect(out).toContain("I cannot repair it.")
+    expect(out).toContain("No file was changed.")
+    expect(out).toContain("Not repaired.")
+  })
+
+  it("--scenario ends with one line that says what was proven", async () => {
+    const { code, out } = await finished(start("--scenario", "tool-failure"))
+    expect(code).toBe(0)
+    expect(out.trimEnd().split("\n").at(-1)).toMatch(/^Proven \(tool-failure\): the crash is an error result/)
   })
 
   it.skipIf(process.platform === "win32")("Ctrl-C ends it at once, the child process and the copy too", async () => {
@@ -79,15 +107,64 @@ describe("the command", () => {
     expect(readdirSync(temporary)).toEqual([])
   })
 
+  it("a reader that goes away ends it without a word", async () => {
+    const child = start()
+    child.stdout?.once("data", () => child.stdout?.destroy())
+    let err = ""
+    child.stderr?.on("data", (chunk) => (err += String(chunk)))
+    await once(child, "close")
+    expect({ code: child.exitCode, err }).toEqual({ code: 141, err: "" })
+    expect(readdirSync(temporary)).toEqual([])
+  })
+})
+
+describe("--dir", () => {
+  it("works in place, after saying so, and the offline model says what it makes of a task", async () => {
+    const folder = ownFolder()
+    const { code, out } = await finished(start("--dir", folder, "Write me a poem"))
+    expect(code).toBe(0)
+    expect(out).toContain("Task: Write me a poem")
+    expect(out.replace(/\s+/g, " ")).toContain("I follow a script and can only repair what tests say is wrong")
+    expect(out.split("Turn 1")[0]).toContain(`It works in place: files in ${folder} may be changed.`)
+    expect(sourceIn(folder)).toBe(sourceIn(bundled).replace(Bugs.bundled.wrong, Bugs.bundled.right))
+    expect(readdirSync(temporary)).toEqual(["own"])
+  })
+
+  it("--copy leaves the folder alone, and keeps the copy", async () => {
+    const folder = ownFolder()
+    const { code, out } = await finished(start("--copy", "--dir", folder))
+    expect(code).toBe(0)
+    expect(sourceIn(folder)).toBe(sourceIn(bundled))
+    const copy = /The copy is kept in (.*)/.exec(out)?.[1] ?? ""
+    expect(sourceIn(copy)).toContain(Bugs.bundled.right)
+    expect(lstatSync(join(copy, "node_modules")).isSymbolicLink()).toBe(true)
+    expect(existsSync(join(copy, "node_modules/dependency"))).toBe(true)
+  })
+})
+
+describe("what is asked for wrongly is said, and nothing is run", () => {
+  it.each([
+    [["--jsn"], "--jsn"],
+    [["--bug", "5"], "there are bugs 1 to 4, not 5"],
+    [["--bug", "1", "--dir", "."], "--bug is for the bundled project"],
+    [["--scenario", "normal", "--dir", "."], "--scenario is for the bundled project"],
+    [["--scenario", "nonsense"], "tool-failure"],
+    [["--copy"], "--copy needs --dir"],
+    [["do something"], "A task needs --dir"],
+    [["--dir", "/no/such/folder"], "/no/such/folder"],
+    [["--dir", main], "main.ts"]
+  ])("%j", async (args, said) => {
+    const { code, err, out } = await finished(start(...args))
+    expect(code).toBe(1)
+    expect(out + err).toContain(said)
+    expect(out + err).not.toMatch(/Turn 1|\n\s+at /)
+  })
+
   it("--help says what it does and how to call it", async () => {
     const { code, out } = await finished(start("--help"))
     expect(code).toBe(0)
-    expect(out).toContain("--json")
-    expect(out).toContain("npm run --silent demo -- --json")
-  })
-
-  it("an unknown option is an error", async () => {
-    const { code } = await finished(start("--jsn"))
-    expect(code).toBe(1)
+    for (const said of ["--json", "--dir", "--copy", "--bug", "--scenario", "npm run --silent demo -- --json"]) {
+      expect(out).toContain(said)
+    }
   })
 })

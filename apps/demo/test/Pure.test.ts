@@ -1,8 +1,12 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as BoundedText from "../src/BoundedText.ts"
-import * as Diff from "../src/Diff.ts"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
 import * as Repairs from "../src/model/Repairs.ts"
+import * as Bugs from "../src/Bugs.ts"
+import { bundled } from "../src/Project.ts"
 import * as ProjectPath from "../src/ProjectPath.ts"
+import * as Snapshot from "../src/Snapshot.ts"
+import * as Style from "../src/Style.ts"
 import * as Tap from "../src/Tap.ts"
 
 describe("Tap", () => {
@@ -50,11 +54,17 @@ not ok 1 - group
           line: 4,
           expected: "150",
           actual: "0",
-          error: "Expected values to be strictly equal:"
+          error: "Expected values to be strictly equal:\n0 !== 150"
         }
       ]
     })
     expect(Tap.summary(report)).toBe('1 of 2 tests pass; failing: "a # b"')
+  })
+
+  it("knows what the tests printed from what the runner says", () => {
+    expect(Tap.printed("TAP version 13\n# hello\n# Subtest: x\nok 1 - x\n# tests 1\n# pass 1\n# of 3\n")).toBe(
+      "hello\nof 3"
+    )
   })
 
   it("finds nothing in other text", () => {
@@ -88,39 +98,50 @@ describe("Repairs", () => {
   })
 })
 
-describe("Diff", () => {
-  it("shows what changed with the lines around it", () => {
-    const [change] = Diff.changes(new Map([["a", "1\n2\n3\n4\n5\n6\n"]]), new Map([["a", "1\n2\n3\n4\nfive\n6\n"]]))
-    expect(change && Diff.unified(change)).toEqual([
-      "--- a/a",
-      "+++ b/a",
-      "@@ -2,5 +2,5 @@",
-      " 2",
-      " 3",
-      " 4",
-      "-5",
-      "+five",
-      " 6"
-    ])
+describe("Snapshot", () => {
+  const snapshot = (texts: Readonly<Record<string, string>>) => ({
+    texts: new Map(Object.entries(texts)),
+    truncated: false
   })
 
-  it("knows new and removed files", () => {
-    const changes = Diff.changes(new Map([["old", "1\n"]]), new Map([["new", "2\n"]]))
-    expect(changes.map((change) => Diff.unified(change).slice(0, 2))).toEqual([
-      ["--- /dev/null", "+++ b/new"],
-      ["--- a/old", "+++ /dev/null"]
+  it("knows what was changed, made and removed", () => {
+    const changes = Snapshot.changes(
+      snapshot({ same: "1\n", old: "1\n", a: "1\n2\n3\n" }),
+      snapshot({ same: "1\n", new: "2\n", a: "1\ntwo\n3\n" })
+    )
+    expect(changes.map(({ path }) => path)).toEqual(["a", "new", "old"])
+    expect(changes.map((change) => Snapshot.diff(change).filter((line) => /^[-+]/.test(line)))).toEqual([
+      ["--- a/a", "+++ b/a", "-2", "+two"],
+      ["--- /dev/null", "+++ b/new", "+2"],
+      ["--- a/old", "+++ /dev/null", "-1"]
     ])
   })
 })
 
-it("BoundedText keeps head and tail, however the text comes in", () => {
-  const text = "0123456789abcdef"
-  const kept = (pieces: ReadonlyArray<string>, limit: number) =>
-    pieces.reduce(BoundedText.add(limit), BoundedText.empty)
-  expect(BoundedText.toText(kept([text], 16))).toBe(text)
-  for (const pieces of [[text], [...text], [text.slice(0, 5), text.slice(5)]]) {
-    expect(kept(pieces, 8)).toEqual({ head: "0123", tail: "cdef", cut: 8 })
-  }
+describe("the bugs", () => {
+  const source = readFileSync(join(bundled, Bugs.file), "utf8")
+
+  it.each(Bugs.planted)("$title: one place of the bundled source is changed, and the bundled bug is gone", (bug) => {
+    const planted = Bugs.plant(source, bug)
+    expect(planted).toContain(Bugs.bundled.right)
+    expect(planted.split(bug.wrong)).toHaveLength(2)
+    expect(Bugs.plant(source, bug).replace(bug.wrong, bug.right)).toBe(
+      source.replace(Bugs.bundled.wrong, Bugs.bundled.right)
+    )
+  })
+})
+
+describe("Style", () => {
+  const hostile = "a\u001b[2J\u001b]0;title\u0007b\u202ec\r\nd\te\u009b1mf"
+
+  it("leaves nothing in a text that moves the cursor or misleads the eye", () => {
+    expect(Style.plain.safe(hostile)).toBe("a\ufffd[2J\ufffd]0;title\ufffdb\ufffdc\nd\te\ufffd1mf")
+  })
+
+  it("keeps its own marks, and only those", () => {
+    const { bold, green, safe } = Style.colours
+    expect(safe(bold(green("x")) + hostile)).toBe(bold(green("x")) + Style.plain.safe(hostile))
+  })
 })
 
 it("ProjectPath resolves relative imports inside the project", () => {
@@ -128,4 +149,15 @@ it("ProjectPath resolves relative imports inside the project", () => {
   expect(ProjectPath.imported("a.js", "./b.js")).toBe("b.js")
   expect(ProjectPath.imported("a.js", "../b.js")).toBeUndefined()
   expect(ProjectPath.imported("a.js", "effect")).toBeUndefined()
+})
+
+it.each(["test/a.js", "a.test.js", "src/b.spec.ts", "tests/x/y.mjs", "__tests__/a.js", "a-test.cjs"])(
+  "ProjectPath takes %s for a test",
+  (path) => {
+    expect(ProjectPath.isTest(path)).toBe(true)
+  }
+)
+
+it.each(["src/latest.js", "contest.js", "src/test-data.js"])("ProjectPath does not take %s for one", (path) => {
+  expect(ProjectPath.isTest(path)).toBe(false)
 })

@@ -1,12 +1,15 @@
 import { describe, expect, it } from "@effect/vitest"
+import { FileTools } from "@waystone/tools"
 import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import * as LanguageModel from "effect/ai/LanguageModel"
 import type * as Response from "effect/ai/Response"
 import * as Toolkit from "effect/ai/Toolkit"
-import { EditFile } from "../src/Tools.ts"
 import { vi } from "vitest"
+import * as Bugs from "../src/Bugs.ts"
+import { RunTests } from "../src/RunTests.ts"
 import { demo, project, real } from "./support.ts"
 
 /** A run starts up to nine test runners, on a machine that may do other things. */
@@ -22,12 +25,8 @@ const broken = (right: string, wrong: string) => (source: string) => {
 
 describe("the model repairs what is broken, wherever it is", () => {
   it.live.each([
-    { right: ">= freeShippingFrom", wrong: "> freeShippingFrom" },
+    ...Bugs.planted.slice(0, 3),
     { right: ">= bulkPieces", wrong: "< bulkPieces" },
-    { right: "bulkPieces = 10", wrong: "bulkPieces = 11" },
-    { right: "bulkPercent = 15", wrong: "bulkPercent = 12" },
-    { right: "shippingFee = 490", wrong: "shippingFee = 590" },
-    { right: "line.price * line.quantity", wrong: "line.price + line.quantity" },
     { right: "discount(lines) + shipping", wrong: "discount(lines) - shipping" }
   ])("$right became $wrong", ({ right, wrong }) =>
     real(
@@ -69,8 +68,10 @@ describe("what the model cannot repair", () => {
   it.live("an edit that never arrives is noticed, and the demo does not believe that it helped", () =>
     real(
       Effect.gen(function* () {
-        const noop = Toolkit.make(EditFile).toLayer({ edit_file: ({ path }) => Effect.succeed({ path, line: 1 }) })
-        const { code, events, verified } = yield* demo(yield* project((source) => source), noop)
+        const noop = Toolkit.make(FileTools.EditFile).toLayer({
+          edit_file: ({ path }) => Effect.succeed({ path, line: 1, diff: "" })
+        })
+        const { code, events, verified } = yield* demo(yield* project(), { override: noop })
         expect(code).toBe(1)
         expect(verified).toMatchObject({ repaired: false, changes: [], report: { passed: 7 } })
         expect(verified?.objections).toEqual(["The tests do not pass: exit code 1."])
@@ -104,11 +105,58 @@ describe("what the model cannot repair", () => {
     )
   )
 
+  it.live("tests that hang are killed, run once more, and given up", () =>
+    real(
+      Effect.gen(function* () {
+        const folder = yield* project()
+        const hangs: Layer.Layer<never> = Toolkit.make(RunTests).toLayer({
+          run_tests: () => Effect.succeed({ status: "timed-out" as const, output: "" })
+        })
+        const { code, events, verified } = yield* demo(folder, { override: hangs })
+        expect(code).toBe(1)
+        expect(verified).toMatchObject({ repaired: false, changes: [] })
+        expect(JSON.stringify(events.at(-1))).toContain("run_tests did not do what I asked, twice")
+        const ran = events.filter((event) => event._tag === "ToolCallCompleted" && event.name === "run_tests")
+        expect(ran).toHaveLength(2)
+      })
+    )
+  )
+
+  it.live("a folder without tests", () =>
+    real(
+      Effect.gen(function* () {
+        const fs = yield* FileSystem.FileSystem
+        const folder = yield* fs.makeTempDirectoryScoped({ prefix: "waystone-demo-test-" })
+        yield* fs.writeFileString(`${folder}/index.js`, "export const one = 1\n")
+        const { code, events, verified } = yield* demo(folder)
+        expect(code).toBe(1)
+        expect(verified).toMatchObject({ repaired: false, changes: [] })
+        expect(JSON.stringify(events.at(-1))).toContain("I cannot repair it")
+      })
+    )
+  )
+
+  it.live("a project that another test runner tests, and a task that is no repair: both are said plainly", () =>
+    real(
+      Effect.gen(function* () {
+        const fs = yield* FileSystem.FileSystem
+        const folder = yield* project()
+        yield* fs.writeFileString(`${folder}/package.json`, '{ "scripts": { "test": "echo 3 failed; exit 3" } }\n')
+        const { code, events, verified } = yield* demo(folder, { task: "Write me a poem" })
+        expect(code).toBe(1)
+        expect(verified).toMatchObject({ repaired: false, changes: [], report: undefined })
+        expect(verified?.objections).toEqual(["The tests do not pass: exit code 1."])
+        expect(JSON.stringify(events)).toContain("I follow a script and can only repair what tests say is wrong")
+        expect(JSON.stringify(events.at(-1))).toContain("Node's own test runner")
+      })
+    )
+  )
+
   it.live("a run that does not come to its end does not count, even if the tests pass", () =>
     real(
       Effect.gen(function* () {
         const folder = yield* project((source) => source.replace("> bulkPieces", ">= bulkPieces"))
-        const { code, verified } = yield* demo(folder, restless)
+        const { code, verified } = yield* demo(folder, { override: restless })
         expect(code).toBe(1)
         expect(verified).toMatchObject({ repaired: false, report: { passed: 9, tests: 9 } })
         expect(verified?.objections).toEqual(["The run did not complete: it is stopped (MaxTurns)."])
@@ -119,7 +167,7 @@ describe("what the model cannot repair", () => {
   it.live("tests that the model changed do not count either", () =>
     real(
       Effect.gen(function* () {
-        const { code, verified } = yield* demo(yield* project((source) => source), cheating)
+        const { code, verified } = yield* demo(yield* project(), { override: cheating })
         expect(code).toBe(1)
         expect(verified?.objections).toContain("A test was changed: test/cart.test.js.")
       })

@@ -8,13 +8,15 @@ import * as Layer from "effect/Layer"
 import * as Path from "effect/Path"
 import * as Runtime from "effect/Runtime"
 import type * as Scope from "effect/Scope"
-import { bundled, run, services } from "../src/Cli.ts"
+import { run, services } from "../src/Cli.ts"
 import { Pace } from "../src/model/OfflineModel.ts"
+import { bundled } from "../src/Project.ts"
+import type { Scenario } from "../src/Scenario.ts"
 import type { Shown } from "../src/Shown.ts"
 import { View } from "../src/View.ts"
 
 /** A scoped copy of the bundled project with another source. */
-export const project = Effect.fnUntraced(function* (change: (source: string) => string) {
+export const project = Effect.fnUntraced(function* (change: (source: string) => string = (source) => source) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const folder = yield* fs.makeTempDirectoryScoped({ prefix: "waystone-demo-test-" })
@@ -24,18 +26,28 @@ export const project = Effect.fnUntraced(function* (change: (source: string) => 
   return folder
 })
 
-/** Runs the demo on a copy of `folder`; `override` takes the place of some of its services. */
-export const demo = Effect.fnUntraced(function* (folder: string, override: Layer.Layer<never> = Layer.empty) {
+interface Options {
+  /** Takes the place of some of the services. */
+  readonly override?: Layer.Layer<never>
+  readonly scenario?: Scenario
+  readonly task?: string
+}
+
+/** Runs the demo in place on `folder`. */
+export const demo = Effect.fnUntraced(function* (folder: string, { override = Layer.empty, ...about }: Options = {}) {
   const shown: Array<Shown> = []
   const view = Layer.succeed(View, { show: (one) => Effect.sync(() => void shown.push(one)) })
-  const all = Layer.mergeAll(services(folder), view, override).pipe(Layer.provide(Layer.succeed(Pace, 0)))
-  const exit = yield* Effect.exit(Effect.provide(run, all))
+  const real = services({ _tag: "InPlace", folder }, about.scenario)
+  const all = Layer.mergeAll(real, view, override).pipe(Layer.provide(Layer.succeed(Pace, 0)))
+  const exit = yield* Effect.exit(Effect.provide(run(about), all))
   let code: number | undefined
   Runtime.defaultTeardown(exit, (given) => {
     code = given
   })
   const verified = shown.find((one) => one._tag === "Verified")
-  return { code, verified, shown, events: shown.flatMap((one) => (one._tag === "Committed" ? [one.event] : [])) }
+  const proof = shown.find((one) => one._tag === "Proof")
+  const events = shown.flatMap((one) => (one._tag === "Committed" ? [one.event] : []))
+  return { code, verified, proof, shown, events }
 })
 
 /** Runs a test on the real file system, and removes what it made. */

@@ -42,8 +42,10 @@ export const make = (call: Call): Effect.Effect<Reply, AiError.AiError> => {
       schedule: schedule.pipe(
         Schedule.setInputType<AiError.AiError>(),
         Schedule.modifyDelay(({ duration, input }) => {
-          const { retryAfterMs } = failure(input)
-          return Effect.succeed(retryAfterMs === undefined ? duration : Duration.millis(retryAfterMs))
+          const { class: _, ...failed } = failure(input)
+          const waitMs = failed.retryAfterMs ?? Duration.toMillis(duration)
+          attempt.publish({ _tag: "TryFailed", turn: call.turn, try: call.tries.length, failure: failed, waitMs })
+          return Effect.succeed(Duration.millis(waitMs))
         })
       )
     })
@@ -78,13 +80,12 @@ const once = (call: Call): Effect.Effect<Reply, AiError.AiError> =>
       Effect.onExit((exit) =>
         Effect.sync(() => {
           stoppable.phase = "retry"
-          const { firstPartAt } = progress
           const failed = Replies.errorOf(exit)
           tries.push({
             at,
             endedAt: now(),
             usage: usageOf(call, progress, failed),
-            ...defined({ firstPartAt }),
+            ...defined({ firstPartAt: progress.firstPartAt }),
             ...(failed === undefined ? undefined : { failure: Replies.stored(failed, attempt.modelRetry.table, now()) })
           })
         })

@@ -4,7 +4,7 @@
  * @since 0.1.0
  */
 import type { Outcome } from "./Outcome.ts"
-import type { RunEvent } from "./RunEvent.ts"
+import type { Failure, RunEvent } from "./RunEvent.ts"
 
 interface Of {
   readonly turn: number
@@ -16,6 +16,8 @@ interface Of {
 export type Delta =
   | (Of & { readonly _tag: "TextDelta"; readonly text: string })
   | (Of & { readonly _tag: "ReasoningDelta"; readonly text: string })
+  /** A try failed; the next one starts after `waitMs`, which the provider may have asked for. */
+  | (Of & { readonly _tag: "TryFailed"; readonly failure: Failure; readonly waitMs: number })
   | (Of & { readonly _tag: "TryStarted" })
   /** A handler starts to run. */
   | { readonly _tag: "CallStarted"; readonly callId: string; readonly name: string }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
@@ -70,6 +71,29 @@ describe("tries in a stream", () => {
       })
     )
   )
+
+  it.effect("a try that failed is told at once, with how long the provider makes us wait", () => {
+    const retryAfter = Duration.seconds(7)
+    const limited = AiError.make({ module: "m", method: "m", reason: new AiError.RateLimitError({ retryAfter }) })
+    return scene([stream([error(limited)]), text("Hello")], () =>
+      Effect.gen(function* () {
+        const seen: Array<Update> = []
+        const running = yield* Effect.forkChild(
+          Stream.runForEach(Run.stream(yield* agentOf(), input), (update) => Effect.sync(() => void seen.push(update)))
+        )
+        yield* Effect.repeat(TestClock.adjust("10 millis").pipe(Effect.andThen(settled)), { times: 9 })
+        expect(seen.at(-1)).toMatchObject({
+          _tag: "TryFailed",
+          turn: 1,
+          try: 1,
+          failure: { tag: "ModelUnavailable" },
+          waitMs: 7000
+        })
+        yield* during(Fiber.join(running), "7 seconds")
+        expect(endOf(seen)).toMatchObject({ _tag: "Ended", outcome: { output: "Hello" } })
+      })
+    )
+  })
 
   it.effect("RI-065 an AiError inside a stream counts as what it is", () => {
     const limited = AiError.make({ module: "m", method: "m", reason: new AiError.RateLimitError({}) })

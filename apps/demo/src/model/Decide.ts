@@ -1,17 +1,20 @@
 /**
  * Decides what the offline model says and does next, from what it remembers. Pure: the same prompt, the same reply.
  */
+import { FileTools } from "@waystone/tools"
+import type * as Schema from "effect/Schema"
+import { task as repairTask } from "../Agent.ts"
 import * as ProjectPath from "../ProjectPath.ts"
+import { RunTests } from "../RunTests.ts"
 import type { Failure } from "../Tap.ts"
 import * as Tap from "../Tap.ts"
-import { EditFile, ListFiles, ReadFile, RunTests } from "../Tools.ts"
 import type { Edit, Memory } from "./Memory.ts"
 import * as Repairs from "./Repairs.ts"
 import * as Source from "./Source.ts"
 
 export interface Call {
   readonly name: string
-  readonly parameters: { readonly [name: string]: string }
+  readonly parameters: Schema.Json
 }
 
 export interface Reply {
@@ -23,16 +26,45 @@ export interface Reply {
 /** Repairs that are tried before it gives up. */
 const patience = 6
 
+/** A tool is asked once more after a refusal, and no more often. */
+const maxRefusals = 2
+
+const { EditFile, ListFiles, ReadFiles } = FileTools
 const list: Call = { name: ListFiles.name, parameters: {} }
 const tests: Call = { name: RunTests.name, parameters: {} }
-const read = (path: string): Call => ({ name: ReadFile.name, parameters: { path } })
+const read = (paths: ReadonlyArray<string>): Call => ({
+  name: ReadFiles.name,
+  parameters: { files: paths.map((path) => ({ path })) }
+})
 
 export const decide = (memory: Memory): Reply => {
-  const { files, refused, report } = memory
-  if (refused !== undefined) return answer(`I cannot repair it: a tool did not do what I asked (${refused}).`)
-  if (files === undefined || report === undefined) {
-    return { text: "I will look at what is there and run the tests.", calls: [list, tests] }
+  const { files, foreign, refused, report } = memory
+  if (refused !== undefined && refused.times >= maxRefusals) {
+    return answer(`I cannot repair it: ${refused.tool} did not do what I asked, twice (${refused.message}).`)
   }
+  if (foreign)
+    return answer("I cannot repair it: I read what Node's own test runner reports, and another one ran here.")
+  const calls = [...(files === undefined ? [list] : []), ...(report === undefined ? [tests] : [])]
+  if (calls.length > 0) return { text: `${complaint(refused)}${opening(memory)}`, calls }
+  const reply = consider(memory)
+  return reply.calls.length === 0 ? reply : { ...reply, text: `${complaint(refused)}${reply.text}` }
+}
+
+const complaint = (refused: Memory["refused"]): string =>
+  refused === undefined ? "" : `${refused.tool} failed (${refused.message}); I ask once more. `
+
+const opening = ({ files, task }: Memory): string => {
+  if (files !== undefined) return ""
+  const known = task === undefined || task === repairTask
+  const limits = known
+    ? ""
+    : "I follow a script and can only repair what tests say is wrong, so that is what I will try. "
+  return `${limits}I will look at what is there and run the tests.`
+}
+
+const consider = (memory: Memory): Reply => {
+  const { files, report } = memory
+  if (files === undefined || report === undefined) return answer("I cannot repair it: I know nothing about it.")
   if (report.tests === 0) return answer("I cannot repair it: there are no tests that say what is wrong.")
   if (report.failed === 0) return answer(done(memory, report))
   const failure = report.failures[0]
@@ -52,14 +84,14 @@ interface Located extends Failure {
 /** Reads the test that failed and what it tests. */
 const explore = (memory: Memory, files: ReadonlyArray<string>, failure: Located): Reply => {
   const test = memory.texts.get(failure.file)
-  if (test === undefined) return { text: `${said(failure)} I will read that test.`, calls: [read(failure.file)] }
+  if (test === undefined) return { text: `${said(failure)} I will read that test.`, calls: [read([failure.file])] }
   const sources = Source.imports(test.text)
     .map((specifier) => ProjectPath.imported(failure.file, specifier))
     .filter((path) => path !== undefined)
     .filter((path) => files.includes(path))
   const unread = sources.filter((path) => !memory.texts.has(path))
   return unread.length > 0
-    ? { text: `The test is about ${unread.join(" and ")}. I will read it.`, calls: unread.map(read) }
+    ? { text: `The test is about ${unread.join(" and ")}. I will read it.`, calls: [read(unread)] }
     : repair(memory, sources, { failure, test: test.text })
 }
 
@@ -68,7 +100,7 @@ const repair = (memory: Memory, sources: ReadonlyArray<string>, evidence: Repair
   const { failed, texts, trial } = memory
   const doubted = trial === undefined ? undefined : texts.get(trial.path)
   if (trial !== undefined && doubted?.seen === false) {
-    return { text: `That did not help. I will see what stands in ${trial.path} now.`, calls: [read(trial.path)] }
+    return { text: `That did not help. I will see what stands in ${trial.path} now.`, calls: [read([trial.path])] }
   }
   const surprise = sources.find((path) => texts.get(path)?.surprising === true)
   if (surprise !== undefined) {

@@ -6,8 +6,9 @@
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import type * as Prompt from "effect/ai/Prompt"
-import * as Tap from "../Tap.ts"
-import { EditFile, ListFiles, ReadFile, RunTests } from "../Tools.ts"
+import { FileTools } from "@waystone/tools"
+import { RunTests, TestRun } from "../RunTests.ts"
+import type * as Tap from "../Tap.ts"
 
 /** A change that was made to a file, as a whole. */
 export interface Edit {
@@ -27,6 +28,8 @@ export interface File {
 }
 
 export interface Memory {
+  /** What the user asked for. */
+  readonly task: string | undefined
   readonly files: ReadonlyArray<string> | undefined
   readonly texts: ReadonlyMap<string, File>
   readonly report: Tap.Report | undefined
@@ -36,18 +39,28 @@ export interface Memory {
   readonly trial: Edit | undefined
   /** Versions of files that were tested and did not help. */
   readonly failed: ReadonlySet<string>
-  /** What a tool refused, in its own words. */
-  readonly refused: string | undefined
+  /** The last thing that a tool refused, and how often it did in a row. */
+  readonly refused: Refusal | undefined
+  /** The tests ran to their end, but not under Node's test runner. */
+  readonly foreign: boolean
+}
+
+export interface Refusal {
+  readonly tool: string
+  readonly message: string
+  readonly times: number
 }
 
 const nothing: Memory = {
+  task: undefined,
   files: undefined,
   texts: new Map(),
   report: undefined,
   kept: [],
   trial: undefined,
   failed: new Set(),
-  refused: undefined
+  refused: undefined,
+  foreign: false
 }
 
 /** Remembers a whole prompt. */
@@ -55,6 +68,7 @@ export const of = (prompt: Prompt.Prompt): Memory => {
   const parameters = new Map<string, unknown>()
   let memory = nothing
   for (const message of prompt.content) {
+    if (message.role === "user") memory = { ...memory, task: memory.task ?? textOf(message) }
     if (message.role !== "assistant" && message.role !== "tool") continue
     for (const part of message.content) {
       if (part.type === "tool-call") parameters.set(part.id, part.params)
@@ -64,40 +78,55 @@ export const of = (prompt: Prompt.Prompt): Memory => {
   return memory
 }
 
+const textOf = ({ content }: Prompt.UserMessage): string =>
+  content.map((part) => (part.type === "text" ? part.text : "")).join("")
+
+const { EditFile, ListFiles, ReadFiles } = FileTools
+
 const decode = {
   list: Schema.decodeUnknownOption(ListFiles.successSchema),
-  read: Schema.decodeUnknownOption(ReadFile.successSchema),
+  read: Schema.decodeUnknownOption(ReadFiles.successSchema),
   edit: Schema.decodeUnknownOption(EditFile.parametersSchema),
-  tests: Schema.decodeUnknownOption(RunTests.successSchema),
+  tests: Schema.decodeUnknownOption(TestRun),
   refusal: Schema.decodeUnknownOption(Schema.Struct({ message: Schema.String }))
 }
 
 const remember = (memory: Memory, part: Prompt.ToolResultPart, parameters: unknown): Memory => {
-  if (part.isFailure) return { ...memory, refused: refusal(part) }
-  const known = learn(memory, part, parameters)
-  return Option.getOrElse(known, () => ({ ...memory, refused: `${part.name} answered something that I cannot read` }))
+  if (part.isFailure) return refused(memory, part.name, refusal(part))
+  const known = Option.map(learn(memory, part, parameters), (now) =>
+    now.refused?.tool === part.name && now.refused === memory.refused ? { ...now, refused: undefined } : now
+  )
+  return Option.getOrElse(known, () => refused(memory, part.name, "its answer is nothing that I can read"))
+}
+
+const refused = (memory: Memory, tool: string, message: string): Memory => {
+  const times = memory.refused?.tool === tool ? memory.refused.times + 1 : 1
+  return { ...memory, refused: { tool, message, times } }
 }
 
 const learn = (memory: Memory, { name, result }: Prompt.ToolResultPart, parameters: unknown): Option.Option<Memory> => {
   switch (name) {
     case ListFiles.name:
       return Option.map(decode.list(result), ({ files }) => ({ ...memory, files }))
-    case ReadFile.name:
-      return Option.map(decode.read(result), ({ path, text }) => withText(memory, path, seen(memory, path, text)))
+    case ReadFiles.name:
+      return Option.map(decode.read(result), ({ files }) => files.reduce(read, memory))
     case EditFile.name:
       return Option.map(decode.edit(parameters), (edit) => edited(memory, edit))
     case RunTests.name:
-      return Option.map(decode.tests(result), ({ output }) => tested(memory, Tap.parse(output)))
+      return Option.map(decode.tests(result), (run) => tested(memory, run))
     default:
       return Option.none()
   }
 }
 
-const refusal = ({ name, result }: Prompt.ToolResultPart): string =>
-  `${name}: ${Option.match(decode.refusal(result), {
-    onNone: () => JSON.stringify(result),
-    onSome: ({ message }) => message
-  })}`
+/** A file that could not be read is known to be empty, so that it is not asked for again. */
+const read = (memory: Memory, file: Text): Memory =>
+  withText(memory, file.path, seen(memory, file.path, "text" in file ? file.text : ""))
+
+type Text = (typeof ReadFiles.successSchema.Type)["files"][number]
+
+const refusal = ({ result }: Prompt.ToolResultPart): string =>
+  Option.match(decode.refusal(result), { onNone: () => JSON.stringify(result), onSome: ({ message }) => message })
 
 const withText = (memory: Memory, path: string, file: File): Memory => ({
   ...memory,
@@ -119,11 +148,15 @@ const edited = (memory: Memory, { new_text, old_text, path }: typeof EditFile.pa
   }
 }
 
-const tested = (memory: Memory, report: Tap.Report): Memory => {
+const tested = (memory: Memory, { report, status }: TestRun): Memory => {
   const { kept, report: last, trial } = memory
+  const failed = (): Memory =>
+    trial === undefined ? memory : { ...memory, failed: new Set(memory.failed).add(trial.after) }
+  if (status === "timed-out") {
+    return trial === undefined ? refused(memory, RunTests.name, "the tests did not come to an end") : failed()
+  }
+  if (report === undefined) return { ...failed(), foreign: true }
   if (trial === undefined || last === undefined) return { ...memory, report }
   const better = report.tests >= last.tests && report.failed < last.failed
-  return better
-    ? { ...memory, report, kept: [...kept, trial], trial: undefined }
-    : { ...memory, failed: new Set(memory.failed).add(trial.after) }
+  return better ? { ...memory, report, kept: [...kept, trial], trial: undefined } : failed()
 }

@@ -7,7 +7,9 @@ import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Ref from "effect/Ref"
 import * as Stream from "effect/Stream"
+import type * as AiError from "effect/ai/AiError"
 import * as LanguageModel from "effect/ai/LanguageModel"
 import type * as Prompt from "effect/ai/Prompt"
 import type * as Response from "effect/ai/Response"
@@ -19,21 +21,62 @@ export const Pace: Context.Reference<Duration.Input> = Context.Reference("demo/O
   defaultValue: (): Duration.Input => "12 millis"
 })
 
-const service = Effect.gen(function* () {
+/** What a model can do instead of answering. */
+export type Disturbance =
+  | { readonly _tag: "Fail"; readonly error: AiError.AiError }
+  /** Says its first words, then fails. */
+  | { readonly _tag: "BreakOff"; readonly words: number; readonly error: AiError.AiError }
+  | { readonly _tag: "Hang" }
+
+/** `request` counts from 1. */
+export type Disturb = (request: number) => Disturbance | undefined
+
+const service = Effect.fnUntraced(function* (disturb: Disturb) {
   const pace = yield* Pace
+  const requests = yield* Ref.make(0)
+  const next = Effect.map(
+    Ref.updateAndGet(requests, (n) => n + 1),
+    disturb
+  )
   return yield* LanguageModel.make({
-    generateText: ({ prompt }) => Effect.sync(() => whole(prompt, decide(Memory.of(prompt)))),
+    generateText: ({ prompt }) =>
+      Effect.flatMap(next, (disturbance) =>
+        disturbance === undefined
+          ? Effect.sync(() => whole(prompt, decide(Memory.of(prompt))))
+          : disturbance._tag === "Hang"
+            ? Effect.never
+            : Effect.fail(disturbance.error)
+      ),
     streamText: ({ prompt }) =>
-      Stream.fromIterable(streamed(prompt, decide(Memory.of(prompt)))).pipe(
-        Stream.tap(({ type }) => (type === "text-delta" ? Effect.sleep(pace) : Effect.void))
-      )
+      Stream.unwrap(
+        Effect.map(next, (disturbance) => disturbed(streamed(prompt, decide(Memory.of(prompt))), disturbance))
+      ).pipe(Stream.tap(({ type }) => (type === "text-delta" ? Effect.sleep(pace) : Effect.void)))
   })
 })
 
-export const layer: Layer.Layer<LanguageModel.LanguageModel> = Layer.merge(
-  Layer.effect(LanguageModel.LanguageModel, service),
-  Layer.succeed(ModelInfo.ModelInfo, { provider: "waystone", model: "scripted-repairer" })
-)
+/** The model, which answers every request unless `disturb` says otherwise. */
+export const layer = (disturb: Disturb = () => undefined): Layer.Layer<LanguageModel.LanguageModel> =>
+  Layer.merge(
+    Layer.effect(LanguageModel.LanguageModel, service(disturb)),
+    Layer.succeed(ModelInfo.ModelInfo, { provider: "waystone", model: "scripted-repairer" })
+  )
+
+const disturbed = (
+  parts: ReadonlyArray<Response.StreamPartEncoded>,
+  disturbance: Disturbance | undefined
+): Stream.Stream<Response.StreamPartEncoded, AiError.AiError> => {
+  switch (disturbance?._tag) {
+    case undefined:
+      return Stream.fromIterable(parts)
+    case "Hang":
+      return Stream.never
+    case "Fail":
+      return Stream.fail(disturbance.error)
+    case "BreakOff":
+      // The first part opens the text.
+      return Stream.concat(Stream.fromIterable(parts.slice(0, 1 + disturbance.words)), Stream.fail(disturbance.error))
+  }
+}
 
 const whole = (prompt: Prompt.Prompt, reply: Reply): Array<Response.PartEncoded> => [
   { type: "text", text: reply.text },

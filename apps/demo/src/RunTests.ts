@@ -1,0 +1,111 @@
+/**
+ * Runs the project's own tests, for the agent as a tool and for the demo itself.
+ *
+ * It runs the `test` script of package.json, or Node's test runner where there is none, and asks Node's runner for TAP,
+ * which it reads. What another runner prints is given as it is.
+ */
+import { CommandRunner, Folder } from "@waystone/tools"
+import { ToolOptions } from "@waystone/core"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import * as Tool from "effect/ai/Tool"
+import * as Toolkit from "effect/ai/Toolkit"
+import { delimiter, dirname } from "node:path"
+import { pathToFileURL } from "node:url"
+import * as Tap from "./Tap.ts"
+
+/** How long the tests may take. Default 2 min. */
+export const Limit: Context.Reference<Duration.Duration> = Context.Reference("demo/RunTests/Limit", {
+  defaultValue: () => Duration.minutes(2)
+})
+
+/** As much as a report needs; the model gets less. In UTF-16 units. */
+const maxReport = 1_000_000
+/** Less than the 16,000 units that a model is shown of a result. */
+const maxOutput = 10_000
+
+/** The tests could not be started. */
+export class TestsUnavailable extends Schema.TaggedError<TestsUnavailable>()("TestsUnavailable", {
+  message: Schema.String
+}) {}
+
+export const TestRun = Schema.Struct({
+  status: Schema.Literals(["exited", "killed", "timed-out"]),
+  exit_code: Schema.optionalKey(Schema.Int),
+  /** What Node's test runner reported; missing where another one ran, or none. */
+  report: Schema.optionalKey(Tap.Report),
+  /** What was printed, beside the report. The project folder's own path is taken out. */
+  output: Schema.String
+})
+export type TestRun = typeof TestRun.Type
+
+/**
+ * Idempotent: it runs the project's code, so it is not Readonly, but running the tests of a working copy once more does
+ * no harm. A Run that died meanwhile runs them again; as an unsafe tool it would ask a person first.
+ */
+export const RunTests = Tool.make("run_tests", {
+  description: "Run the project's tests. Failing tests are a result, not an error",
+  parameters: Schema.Struct({}),
+  success: TestRun,
+  failure: TestsUnavailable
+})
+  .annotate(Tool.Idempotent, true)
+  .annotate(Tool.Destructive, false)
+  .annotate(Tool.OpenWorld, false)
+  .annotate(ToolOptions.Timeout, "150 seconds")
+
+export const toolkit = Toolkit.make(RunTests)
+
+export const layer = toolkit.toLayer(
+  Effect.gen(function* () {
+    const context = yield* Effect.context<CommandRunner.CommandRunner | Folder.Folder>()
+    return toolkit.of({ run_tests: () => Effect.provideContext(run, context) })
+  })
+)
+
+/** All tests of the project, once. */
+export const run: Effect.Effect<TestRun, TestsUnavailable, CommandRunner.CommandRunner | Folder.Folder> = Effect.gen(
+  function* () {
+    const { root } = yield* Folder.Folder
+    const runner = yield* CommandRunner.CommandRunner
+    const { exitCode, output, status } = yield* runner.run({
+      argv: [process.execPath, ...((yield* hasTestScript) ? ["--run", "test"] : ["--test"])],
+      cwd: root,
+      env: {
+        PATH: [dirname(process.execPath), process.env["PATH"] ?? ""].join(delimiter),
+        NODE_OPTIONS: "--test-reporter=tap"
+      },
+      timeout: yield* Limit,
+      maxOutput: maxReport
+    })
+    const text = relative(root, output)
+    const report = Tap.parse(text)
+    return {
+      status,
+      ...(exitCode === undefined ? undefined : { exit_code: exitCode }),
+      ...(report.tests === 0
+        ? { output: Tap.bounded(text, maxOutput) }
+        : { report, output: Tap.bounded(Tap.printed(text), maxOutput) })
+    }
+  }
+).pipe(Effect.catchTag("CommandUnavailable", ({ message }) => Effect.fail(new TestsUnavailable({ message }))))
+
+const Manifest = Schema.fromJsonString(Schema.Struct({ scripts: Schema.Struct({ test: Schema.String }) }))
+
+const hasTestScript = Folder.Folder.use(({ read }) =>
+  read("package.json").pipe(
+    Effect.flatMap(Schema.decodeUnknownEffect(Manifest)),
+    Effect.option,
+    Effect.map(Option.isSome)
+  )
+)
+
+/** Where the project lies is nothing to a reader, and differs with each run. */
+const relative = (root: string, output: string): string =>
+  output
+    .replaceAll(`${pathToFileURL(root).href}/`, "")
+    .replaceAll(`${root}/`, "")
+    .replaceAll(`${root}\\`, "")

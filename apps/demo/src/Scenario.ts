@@ -1,0 +1,177 @@
+/**
+ * The situations that `--scenario` puts the agent in, and what its journal must then prove.
+ *
+ * What goes wrong is done to the services that the agent runs on; agent, loop and tools are the same as ever.
+ */
+import type { RunEvent } from "@waystone/core"
+import type { CommandRunner, Folder } from "@waystone/tools"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Ref from "effect/Ref"
+import * as AiError from "effect/ai/AiError"
+import type { Disturbance } from "./model/OfflineModel.ts"
+
+type Events = ReadonlyArray<RunEvent.RunEvent>
+
+/** Something that the journal shows, or does not. */
+export interface Claim {
+  readonly claim: string
+  readonly holds: boolean
+}
+
+export interface Scenario {
+  readonly name: (typeof names)[number]
+  /** What is about to happen, in a sentence. */
+  readonly says: string
+  /** How long the model may take to begin its reply. */
+  readonly firstPart?: Duration.Input
+  /** What the model does at its n-th request, counted from 1, instead of answering. */
+  readonly disturb?: (request: number) => Disturbance | undefined
+  readonly folder?: (folder: Folder.Folder["Service"]) => Effect.Effect<Folder.Folder["Service"]>
+  readonly runner?: (
+    runner: CommandRunner.CommandRunner["Service"]
+  ) => Effect.Effect<CommandRunner.CommandRunner["Service"]>
+  readonly prove: (events: Events) => ReadonlyArray<Claim>
+}
+
+export const names = ["normal", "tool-failure", "rate-limit", "timeout"] as const
+
+export const get = (name: Scenario["name"]): Scenario => scenarios[name]
+
+const normal: Scenario = {
+  name: "normal",
+  says: "nothing goes wrong",
+  prove: (events) => [
+    everyCallHasOneResult(events),
+    { claim: "no call failed", holds: completed(events).every(({ isFailure }) => !isFailure) },
+    { claim: "no request was made twice", holds: turns(events).every((turn) => tries(turn).length <= 1) },
+    ended(events)
+  ]
+}
+
+const toolFailure: Scenario = {
+  name: "tool-failure",
+  says: "the first edit hits a broken disk: the tool crashes with an exception",
+  folder: (folder) =>
+    onlyOnce((once) => ({
+      ...folder,
+      update: (path, change) =>
+        once(Effect.die(new Error(`EIO: i/o error, write '${folder.root}/${path}'`)), folder.update(path, change))
+    })),
+  prove: (events) => {
+    const edits = completed(events).filter(({ name }) => name === "edit_file")
+    const [crashed, again] = edits
+    const told = JSON.stringify(crashed?.result)
+    return [
+      { claim: "the crash is an error result for that one call", holds: crashed?.isFailure === true },
+      { claim: "it names no path and no stack", holds: !/[/\\]src[/\\]|\bat .+:\d+/.test(told) },
+      { claim: "the model saw it and made the call again, which worked", holds: again?.isFailure === false },
+      everyCallHasOneResult(events),
+      ended(events)
+    ]
+  }
+}
+
+const wait = Duration.seconds(2)
+const wordsBeforeOverload = 4
+
+const rateLimit: Scenario = {
+  name: "rate-limit",
+  says: "the second model call is refused with 429 and Retry-After: 2, and its second try breaks off in the middle",
+  disturb: (request) => {
+    if (request === 2) return { _tag: "Fail", error: failure(new AiError.RateLimitError({ retryAfter: wait })) }
+    if (request !== 3) return undefined
+    const error = failure(new AiError.InternalProviderError({ description: "overloaded" }))
+    return { _tag: "BreakOff", words: wordsBeforeOverload, error }
+  },
+  prove: (events) => {
+    const turn = turns(events).find((one) => one.turn === 2)
+    const [first, second, third] = turn === undefined ? [] : tries(turn)
+    const waited = (second?.at ?? 0) - (first?.endedAt ?? 0)
+    const text = turn?.reply.map((part) => (part.type === "text" ? part.text : "")).join("") ?? ""
+    const start = text.split(" ").slice(0, wordsBeforeOverload).join(" ")
+    return [
+      { claim: `the wait that was asked for was kept (${waited} ms)`, holds: waited >= Duration.toMillis(wait) },
+      { claim: "the third try answered", holds: third !== undefined && third.failure === undefined },
+      { claim: "no text of the broken try is left", holds: start !== "" && text.split(start).length === 2 },
+      { claim: "exactly two requests more than turns", holds: requests(events) === turns(events).length + 2 },
+      everyCallHasOneResult(events),
+      ended(events)
+    ]
+  }
+}
+
+const timeout: Scenario = {
+  name: "timeout",
+  says: "the second model call never answers (limit 2 s), and the first test run never ends (limit 2 s)",
+  firstPart: "2 seconds",
+  disturb: (request) => (request === 2 ? { _tag: "Hang" } : undefined),
+  runner: (runner) =>
+    onlyOnce((once) => ({
+      run: (command) =>
+        once(
+          runner.run({
+            ...command,
+            argv: [process.execPath, "-e", "setInterval(() => {}, 1000)"],
+            timeout: "2 seconds"
+          }),
+          runner.run(command)
+        )
+    })),
+  prove: (events) => {
+    const turn = turns(events).find((one) => one.turn === 2)
+    const [silent, second] = turn === undefined ? [] : tries(turn)
+    const [hung, ...others] = completed(events).filter(({ name }) => name === "run_tests")
+    const status = (one: typeof hung) => JSON.stringify(one?.result ?? {})
+    return [
+      { claim: "the silent request was ended and made again", holds: silent?.failure?.tag === "ModelTimeout" },
+      { claim: "the second try answered", holds: second !== undefined && second.failure === undefined },
+      { claim: "the tests that hung were killed", holds: status(hung).includes('"timed-out"') },
+      { claim: "no process of theirs is left", holds: hung !== undefined && !status(hung).includes("left_running") },
+      { claim: "the model was told and ran them again", holds: others.some((one) => status(one).includes('"exited"')) },
+      everyCallHasOneResult(events),
+      ended(events)
+    ]
+  }
+}
+
+const scenarios: { readonly [Name in Scenario["name"]]: Scenario } = {
+  normal,
+  "tool-failure": toolFailure,
+  "rate-limit": rateLimit,
+  timeout
+}
+
+const failure = (reason: AiError.AiErrorReason): AiError.AiError =>
+  AiError.make({ module: "demo", method: "OfflineModel", reason })
+
+type Once = <A, E, R>(first: Effect.Effect<A, E, R>, after: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+
+/** Gives `make` a function that takes its first argument once, and its second ever after. */
+const onlyOnce = <A>(make: (once: Once) => A): Effect.Effect<A> =>
+  Effect.map(Ref.make(false), (done) =>
+    make((first, after) => Effect.flatMap(Ref.getAndSet(done, true), (was) => (was ? after : first)))
+  )
+
+const of = <Tag extends RunEvent.RunEvent["_tag"]>(events: Events, tag: Tag): ReadonlyArray<RunEvent.Of<Tag>> =>
+  events.filter((event): event is RunEvent.Of<Tag> => event._tag === tag)
+
+const completed = (events: Events) => of(events, "ToolCallCompleted")
+const turns = (events: Events) => of(events, "TurnCompleted")
+const tries = ({ tries = [] }: RunEvent.Of<"TurnCompleted">) => tries
+const requests = (events: Events): number =>
+  turns(events).reduce((sum, turn) => sum + Math.max(1, tries(turn).length), 0)
+
+const everyCallHasOneResult = (events: Events): Claim => {
+  const asked = turns(events).flatMap(({ reply, turn }) =>
+    reply.filter(({ type }) => type === "tool-call").map((_, index) => `t${turn}.${index}`)
+  )
+  const answered = completed(events).map(({ callId }) => callId)
+  const holds = asked.length > 0 && asked.toSorted().join() === answered.toSorted().join()
+  return { claim: `each of the ${asked.length} calls has exactly one result`, holds }
+}
+
+const ended = (events: Events): Claim => ({
+  claim: `the run is completed in ${turns(events).length} turns`,
+  holds: of(events, "RunFinished").some(({ outcome }) => outcome._tag === "Completed")
+})
