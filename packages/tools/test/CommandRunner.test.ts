@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
 import * as Fiber from "effect/Fiber"
 import { existsSync } from "node:fs"
 import { join } from "node:path"
@@ -14,6 +15,14 @@ const exists = (file: string) =>
     ),
     { until: (there) => there }
   )
+
+/** A signal needs a moment until its process is gone. */
+const nothingMarked = Effect.suspend(() => Effect.succeed(marked().length)).pipe(
+  Effect.repeat({
+    until: (left) => left === 0,
+    schedule: Schedule.spaced("20 millis").pipe(Schedule.upTo({ times: 100 }))
+  })
+)
 
 describe.skipIf(!linux)("CommandRunner", () => {
   watched()
@@ -194,6 +203,7 @@ describe.skipIf(!linux)("CommandRunner", () => {
             .toSorted()
         ).toEqual(result.leftRunning.map(({ pid }) => pid).toSorted())
         for (const { pid } of result.leftRunning) process.kill(pid, "SIGKILL")
+        yield* nothingMarked
       })
     )
 
@@ -216,6 +226,7 @@ describe.skipIf(!linux)("CommandRunner", () => {
           yield* exists("printed")
           for (const { pid } of leftRunning) if (existsSync(`/proc/${pid}`)) process.kill(pid, "SIGKILL")
           for (const { pid } of marked()) process.kill(pid, "SIGKILL")
+          yield* nothingMarked
         })
       ).pipe(Effect.provide(runner({ background: "leave" })))
     )
