@@ -21,6 +21,7 @@ export const repairer = (firstPart: Duration.Input = "60 seconds"): Repairer =>
       "was and say so."
     ].join(" "),
     tools: [FileTools.toolkit, RunTests.toolkit],
+    limits: { maxTurns: 80 },
     timeouts: { firstPart }
   })
 

@@ -4,6 +4,7 @@
 import { type Agent, MemoryStore } from "@waystone/core"
 import { CommandRunner, type FileError, FileTools, Folder } from "@waystone/tools"
 import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { FileSystem } from "effect/FileSystem"
 import * as Layer from "effect/Layer"
@@ -23,7 +24,7 @@ import { repairer, type Repairer, task as repairTask } from "./Agent.ts"
 import * as Bugs from "./Bugs.ts"
 import * as Demo from "./Demo.ts"
 import * as OfflineModel from "./model/OfflineModel.ts"
-import { Project, type Source } from "./Project.ts"
+import { Project, type ProjectUnusable, type Source } from "./Project.ts"
 import * as RunTests from "./RunTests.ts"
 import * as Scenario from "./Scenario.ts"
 import { View } from "./View.ts"
@@ -46,7 +47,7 @@ export const services = (
   scenario?: Scenario.Scenario
 ): Layer.Layer<
   Services,
-  PlatformError | FileError.FolderUnavailable | CommandRunner.CommandOptionsInvalid,
+  PlatformError | ProjectUnusable | FileError.FolderUnavailable | CommandRunner.CommandOptionsInvalid,
   Platform
 > => {
   const folder = Layer.unwrap(Project.use(({ folder }) => Effect.succeed(Folder.layer(folder))))
@@ -115,6 +116,15 @@ const config = {
     ),
     Flag.optional
   ),
+  testLimit: Flag.Int("test-limit").pipe(
+    Flag.withMetavar("seconds"),
+    Flag.withDescription("How long a run of the project's tests may take before it is killed"),
+    Flag.filter(
+      (n) => n >= 1 && n <= Duration.toSeconds(RunTests.maxLimit),
+      (n) => `the tests may take 1 to ${Duration.toSeconds(RunTests.maxLimit)} seconds, not ${n}`
+    ),
+    Flag.withDefault(120)
+  ),
   json: Flag.Boolean("json").pipe(
     Flag.withDescription("Print every committed event and every delta as one JSON object a line, as it happens"),
     Flag.withDefault(false)
@@ -142,6 +152,7 @@ const wanted = Effect.fnUntraced(function* ({ bug, copy, dir, scenario, task }: 
   }
   const bundledOnly = Option.isSome(bug) ? "--bug" : Option.isSome(scenario) ? "--scenario" : undefined
   if (Option.isSome(dir)) {
+    if (dir.value.trim() === "") return yield* new Unusable({ message: "--dir is empty: name a folder." })
     if (bundledOnly !== undefined) {
       return yield* new Unusable({ message: `${bundledOnly} is for the bundled project: leave out --dir.` })
     }
@@ -168,10 +179,12 @@ const complain = Effect.fnUntraced(function* (message: string) {
   return yield* new NotRepaired()
 })
 
-export const demo = Command.make("demo", config, ({ json, ...flags }) =>
+export const demo = Command.make("demo", config, ({ json, testLimit, ...flags }) =>
   Effect.flatMap(wanted(flags), (wanted) =>
     Effect.provide(run(wanted), [services(wanted.source, wanted.scenario), View.layer({ json })])
   ).pipe(
+    Effect.provideService(RunTests.Limit, Duration.seconds(testLimit)),
+
     Effect.catchIf(
       (error) => error._tag !== "NotRepaired" && error._tag !== "OutputClosed",
       ({ message }) => complain(message)

@@ -6,10 +6,12 @@ import { type Agent, Run } from "@waystone/core"
 import type { CommandRunner, FileError, Folder } from "@waystone/tools"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
 import type { Repairer } from "./Agent.ts"
 import { Project } from "./Project.ts"
 import * as ProjectPath from "./ProjectPath.ts"
+import * as Running from "./Running.ts"
 import * as RunTests from "./RunTests.ts"
 import type { Scenario } from "./Scenario.ts"
 import type { Proof, Update, Verified } from "./Shown.ts"
@@ -37,16 +39,29 @@ export const run = Effect.fnUntraced(function* ({
 }: Input): Effect.fn.Return<boolean, DemoError, Services> {
   const { folder, source } = yield* Project
   const { show } = yield* View
-  const before = yield* Snapshot.take
   const about = scenario === undefined ? undefined : { scenario: { name: scenario.name, says: scenario.says } }
   yield* show({ _tag: "Began", runId, folder, source, task, ...about })
+  const before = yield* Snapshot.take
   const objections: Array<string> = []
+  const running = yield* Running.make
   yield* Run.stream(agent, { runId, task }).pipe(
     Stream.runForEach((update) => {
       const objection = objectionTo(update)
       if (objection !== undefined) objections.push(objection)
+      running.note(update)
       return show(update)
-    })
+    }),
+    Effect.raceFirst(
+      Effect.repeat(
+        Effect.flatMap(running.long, (long) => Effect.forEach(long, show)),
+        Schedule.spaced(Running.patience)
+      ).pipe(Effect.andThen(Effect.never))
+    ),
+    Effect.onInterrupt(() =>
+      Effect.flatMap(Snapshot.take, (after) =>
+        show({ _tag: "Interrupted", runId, changes: Snapshot.changes(before, after) })
+      ).pipe(Effect.ignore)
+    )
   )
   const verified: Verified = { _tag: "Verified", runId, folder, source, ...(yield* verify(before, objections)) }
   yield* show(verified)
@@ -84,8 +99,8 @@ const testObjections = (tests: Result.Result<RunTests.TestRun, RunTests.TestsUna
   const { exit_code: code, report, status } = tests.success
   if (status === "timed-out") return ["The tests did not come to an end."]
   if (report === undefined && code === 0) return ["No test was reported by Node's test runner."]
-  const passed = code === 0 && report?.passed === report?.tests
-  return passed ? [] : [`The tests do not pass: exit code ${code ?? "unknown"}.`]
+  if (report?.tests === 0) return ["There are no tests."]
+  return code === 0 && report?.failed === 0 ? [] : [`The tests do not pass: exit code ${code ?? "unknown"}.`]
 }
 
 const changedTests = (changes: ReadonlyArray<Snapshot.Change>): ReadonlyArray<string> =>

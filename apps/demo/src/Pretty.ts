@@ -8,7 +8,7 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as RunTests from "./RunTests.ts"
 import type { Source } from "./Project.ts"
-import type { Began, Shown, Verified } from "./Shown.ts"
+import type { Began, Interrupted, Shown, Verified } from "./Shown.ts"
 import * as Snapshot from "./Snapshot.ts"
 import type { Style } from "./Style.ts"
 import * as Tap from "./Tap.ts"
@@ -62,6 +62,10 @@ const worded = (style: Style, printed: Printed, shown: Shown): readonly [Printed
       return lines(printed, ["", ...ended(style, shown)])
     case "Failed":
       return lines(printed, ["", style.red(`The run failed. ${shown.error.message}`)])
+    case "StillRunning":
+      return lines(printed, [style.dim(`    ${shown.name} runs for ${shown.seconds} s …`)])
+    case "Interrupted":
+      return lines(printed, ["", ...interrupted(style, shown)])
     case "Verified":
       return lines(printed, verified(style, shown))
     case "Proof":
@@ -209,6 +213,14 @@ const ended = (style: Style, { outcome }: Extract<RunUpdate.RunUpdate<string, ne
     )
   ]
 }
+
+const interrupted = (style: Style, { changes, runId }: Interrupted): ReadonlyArray<string> => [
+  style.red("Interrupted: the run did not come to its end."),
+  ...(changes.length === 0
+    ? ["No file is changed."]
+    : ["What is not as it was:", ...changes.flatMap(Snapshot.diff).map((line) => coloured(style, line))]),
+  style.dim(`run ${runId}`)
+]
 
 const verified = (style: Style, shown: Verified): ReadonlyArray<string> => [
   "",

@@ -9,7 +9,10 @@ import * as Layer from "effect/Layer"
 import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import type * as Scope from "effect/Scope"
-import { cp } from "node:fs/promises"
+import * as Schema from "effect/Schema"
+import { cp, lstat } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { basename } from "node:path"
 import { fileURLToPath } from "node:url"
 import * as Bugs from "./Bugs.ts"
 
@@ -23,10 +26,17 @@ export type Source =
   /** A copy that is kept, so that the work can be looked at. */
   | { readonly _tag: "Copy"; readonly folder: string }
 
+/** The folder cannot be worked on. */
+export class ProjectUnusable extends Schema.TaggedError<ProjectUnusable>()("ProjectUnusable", {
+  message: Schema.String
+}) {}
+
 export class Project extends Context.Service<Project, { readonly source: Source; readonly folder: string }>()(
   "demo/Project"
 ) {
-  static readonly layer = (source: Source): Layer.Layer<Project, PlatformError, FileSystem.FileSystem | Path.Path> =>
+  static readonly layer = (
+    source: Source
+  ): Layer.Layer<Project, PlatformError | ProjectUnusable, FileSystem.FileSystem | Path.Path> =>
     Layer.effect(
       Project,
       Effect.map(placed(source), (folder) => ({ source, folder }))
@@ -35,10 +45,10 @@ export class Project extends Context.Service<Project, { readonly source: Source;
 
 type Files = FileSystem.FileSystem | Path.Path
 
-const placed = (source: Source): Effect.Effect<string, PlatformError, Files | Scope.Scope> => {
+const placed = (source: Source): Effect.Effect<string, PlatformError | ProjectUnusable, Files | Scope.Scope> => {
   switch (source._tag) {
     case "InPlace":
-      return FileSystem.FileSystem.use((fs) => fs.realPath(source.folder))
+      return realFolder(source.folder)
     case "Copy":
       return copied(source.folder)
     case "Bundled":
@@ -68,14 +78,45 @@ const planted = (bug: Bugs.Bug) => (folder: string) =>
 const copied = Effect.fnUntraced(function* (folder: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  const from = yield* fs.realPath(folder)
-  const to = paths.join(yield* fs.makeTempDirectory({ prefix }), paths.basename(from))
-  const wanted = (path: string): boolean => !left.has(paths.basename(path)) || path === from
-  // effect's copy takes no filter.
-  yield* Effect.promise(() => cp(from, to, { recursive: true, verbatimSymlinks: true, filter: wanted }))
-  const packages = paths.join(from, "node_modules")
-  if (yield* fs.exists(packages)) yield* fs.symlink(packages, paths.join(to, "node_modules"))
-  return to
+  const from = yield* realFolder(folder)
+  const temporary = yield* fs.realPath(tmpdir())
+  if (`${temporary}${paths.sep}`.startsWith(`${from}${paths.sep}`)) {
+    return yield* new ProjectUnusable({
+      message: `${folder} holds the folder for temporary files, so it cannot be copied there.`
+    })
+  }
+  const base = yield* fs.makeTempDirectory({ prefix })
+  const to = paths.join(base, paths.basename(from))
+  const made = Effect.gen(function* () {
+    // effect's copy takes no filter.
+    yield* Effect.tryPromise({
+      try: () => cp(from, to, { recursive: true, verbatimSymlinks: true, filter: (path) => isWanted(from, path) }),
+      catch: (error) =>
+        new ProjectUnusable({
+          message: `${folder} cannot be copied: ${error instanceof Error ? error.message : "unknown"}`
+        })
+    })
+    const packages = paths.join(from, "node_modules")
+    if (yield* fs.exists(packages)) yield* fs.symlink(packages, paths.join(to, "node_modules"))
+    return to
+  })
+  return yield* Effect.onError(made, () => Effect.ignore(fs.remove(base, { recursive: true })))
 })
 
+/** Neither pipes nor devices: nothing of them can be copied. */
+const isWanted = async (from: string, path: string): Promise<boolean> => {
+  if (path !== from && left.has(basename(path))) return false
+  const info = await lstat(path)
+  return info.isFile() || info.isDirectory() || info.isSymbolicLink()
+}
+
 const left = new Set(["node_modules", ".git"])
+
+/** The real path of a folder of the user's. */
+const realFolder = Effect.fnUntraced(function* (folder: string) {
+  const fs = yield* FileSystem.FileSystem
+  const absent = new ProjectUnusable({ message: `There is no folder ${folder}.` })
+  const real = yield* Effect.mapError(fs.realPath(folder), () => absent)
+  const { type } = yield* fs.stat(real)
+  return type === "Directory" ? real : yield* new ProjectUnusable({ message: `${folder} is not a folder.` })
+})

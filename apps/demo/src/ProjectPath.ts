@@ -6,14 +6,18 @@
 export const isTest = (path: string): boolean =>
   /(^|\/)(tests?|__tests__)\//.test(path) || /(^|[./_-])(test|spec)\.[cm]?[jt]sx?$/.test(path)
 
-/** What `specifier`, imported by the file `from`, names; undefined for packages and what lies outside of the project. */
-export const imported = (from: string, specifier: string): string | undefined => {
+/** The file of the project that `specifier`, imported by the file `from`, names; undefined if there is none. */
+export const imported = (from: string, specifier: string, files: ReadonlyArray<string>): string | undefined => {
   if (!specifier.startsWith(".")) return undefined
   const parts = from.split("/").slice(0, -1)
   for (const part of specifier.split("/")) {
     if (part === "..") {
       if (parts.pop() === undefined) return undefined
-    } else if (part !== ".") parts.push(part)
+    } else if (part !== "." && part !== "") parts.push(part)
   }
-  return parts.join("/")
+  const path = parts.join("/")
+  return endings.map((ending) => (path + ending).replace(/^\//, "")).find((candidate) => files.includes(candidate))
 }
+
+/** As it stands, or as `require` and bundlers complete it. */
+const endings = ["", ".js", ".cjs", ".mjs", ".ts", "/index.js", "/index.cjs", "/index.mjs", "/index.ts"]

@@ -9,13 +9,15 @@ import { ToolOptions } from "@waystone/core"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import { delimiter, dirname } from "node:path"
 import { pathToFileURL } from "node:url"
 import * as Tap from "./Tap.ts"
+
+/** The longest time that the tests may be given. */
+export const maxLimit = Duration.minutes(30)
 
 /** How long the tests may take. Default 2 min. */
 export const Limit: Context.Reference<Duration.Duration> = Context.Reference("demo/RunTests/Limit", {
@@ -55,7 +57,7 @@ export const RunTests = Tool.make("run_tests", {
   .annotate(Tool.Idempotent, true)
   .annotate(Tool.Destructive, false)
   .annotate(Tool.OpenWorld, false)
-  .annotate(ToolOptions.Timeout, "150 seconds")
+  .annotate(ToolOptions.Timeout, Duration.sum(maxLimit, Duration.seconds(10)))
 
 export const toolkit = Toolkit.make(RunTests)
 
@@ -71,13 +73,11 @@ export const run: Effect.Effect<TestRun, TestsUnavailable, CommandRunner.Command
   function* () {
     const { root } = yield* Folder.Folder
     const runner = yield* CommandRunner.CommandRunner
+    const script = yield* testScript
     const { exitCode, output, status } = yield* runner.run({
-      argv: [process.execPath, ...((yield* hasTestScript) ? ["--run", "test"] : ["--test"])],
+      argv: [process.execPath, ...(script === undefined ? ["--test"] : ["--run", "test"])],
       cwd: root,
-      env: {
-        PATH: [dirname(process.execPath), process.env["PATH"] ?? ""].join(delimiter),
-        NODE_OPTIONS: "--test-reporter=tap"
-      },
+      env: { PATH: [dirname(process.execPath), process.env["PATH"] ?? ""].join(delimiter), ...options(script) },
       timeout: yield* Limit,
       maxOutput: maxReport
     })
@@ -86,20 +86,23 @@ export const run: Effect.Effect<TestRun, TestsUnavailable, CommandRunner.Command
     return {
       status,
       ...(exitCode === undefined ? undefined : { exit_code: exitCode }),
-      ...(report.tests === 0
-        ? { output: Tap.bounded(text, maxOutput) }
-        : { report, output: Tap.bounded(Tap.printed(text), maxOutput) })
+      output: Tap.bounded(report === undefined ? text : Tap.printed(text), maxOutput),
+      ...(report === undefined ? undefined : { report })
     }
   }
 ).pipe(Effect.catchTag("CommandUnavailable", ({ message }) => Effect.fail(new TestsUnavailable({ message }))))
 
+/** `--test-reporter` of the script's own leaves no room for another one. */
+const options = (script: string | undefined): Readonly<Record<string, string>> =>
+  script?.includes("--test-reporter") === true ? {} : { NODE_OPTIONS: "--test-reporter=tap" }
+
 const Manifest = Schema.fromJsonString(Schema.Struct({ scripts: Schema.Struct({ test: Schema.String }) }))
 
-const hasTestScript = Folder.Folder.use(({ read }) =>
+const testScript = Folder.Folder.use(({ read }) =>
   read("package.json").pipe(
     Effect.flatMap(Schema.decodeUnknownEffect(Manifest)),
-    Effect.option,
-    Effect.map(Option.isSome)
+    Effect.map(({ scripts }): string | undefined => scripts.test),
+    Effect.orElseSucceed(() => undefined)
   )
 )
 

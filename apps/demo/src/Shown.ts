@@ -17,6 +17,22 @@ export interface Began {
   readonly scenario?: { readonly name: string; readonly says: string }
 }
 
+/** A call runs for long. */
+export interface StillRunning {
+  readonly _tag: "StillRunning"
+  readonly callId: string
+  readonly name: string
+  readonly seconds: number
+}
+
+/** Somebody ended the demo before the Run came to its end. */
+export interface Interrupted {
+  readonly _tag: "Interrupted"
+  readonly runId: string
+  /** What is not as it was when it began. */
+  readonly changes: ReadonlyArray<Change>
+}
+
 /** What the demo itself saw after the Run, whatever the model said. */
 export interface Verified {
   readonly _tag: "Verified"
@@ -44,4 +60,4 @@ export interface Proof {
 
 export type Update = RunUpdate.RunUpdate<string, Run.StartError>
 
-export type Shown = Began | Update | Verified | Proof
+export type Shown = Began | Update | StillRunning | Interrupted | Verified | Proof

@@ -22,6 +22,8 @@ export const Report = Schema.Struct({
   tests: Schema.Int,
   passed: Schema.Int,
   failed: Schema.Int,
+  /** Neither: skipped, or still to do. */
+  left_out: Schema.Int,
   /** The first ones. */
   failures: Schema.Array(Failure)
 })
@@ -31,13 +33,15 @@ export type Report = typeof Report.Type
 const maxFailures = 20
 const maxError = 500
 
-/** Reads the whole output; whatever else stands in it is skipped. */
-export const parse = (output: string): Report => {
+/** Reads the whole output; whatever else stands in it is skipped. Undefined if no run was reported to its end. */
+export const parse = (output: string): Report | undefined => {
   const lines = output.split(/\r?\n/)
+  if (!lines.some((line) => /^# tests \d+$/.test(line))) return undefined
   return {
     tests: count(lines, "tests"),
     passed: count(lines, "pass"),
-    failed: count(lines, "fail"),
+    failed: count(lines, "fail") + count(lines, "cancelled"),
+    left_out: count(lines, "skipped") + count(lines, "todo"),
     failures: lines
       .flatMap((line, index) => {
         const found = /^(\s*)not ok \d+ - (.*)$/.exec(line)
@@ -64,8 +68,8 @@ export const bounded = (text: string, max: number): string =>
   BoundedText.toText(BoundedText.add(max)(BoundedText.empty, text))
 
 /** In one sentence. */
-export const summary = ({ failures, passed, tests }: Report): string => {
-  const all = `${passed} of ${tests} tests pass`
+export const summary = ({ failures, left_out: leftOut, passed, tests }: Report): string => {
+  const all = `${passed} of ${tests} tests pass${leftOut === 0 ? "" : ` (${leftOut} skipped or to do)`}`
   return failures.length === 0 ? all : `${all}; failing: ${failures.map(({ name }) => `"${name}"`).join(", ")}`
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { type ChildProcess, spawn } from "node:child_process"
+import { type ChildProcess, execFileSync, spawn } from "node:child_process"
 import { once } from "node:events"
 import { cpSync, existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -86,7 +86,7 @@ describe("the command", () => {
     const { code, out } = await finished(start("--bug", "4"))
     expect(code).toBe(1)
     expect(out).toContain(`in which ${Bugs.planted[3].title}.`)
-    expect(out).toContain("I cannot repair it.")
+    expect(out).toContain("I cannot repair it: ")
     expect(out).toContain("No file was changed.")
     expect(out).toContain("Not repaired.")
   })
@@ -97,15 +97,19 @@ describe("the command", () => {
     expect(out.trimEnd().split("\n").at(-1)).toMatch(/^Proven \(tool-failure\): the crash is an error result/)
   })
 
-  it.skipIf(process.platform === "win32")("Ctrl-C ends it at once, the child process and the copy too", async () => {
-    const child = start()
-    const { code, out } = await finished(child, (out) => {
-      if (out.includes("… run_tests")) child.kill("SIGINT")
-    })
-    expect(code).toBe(130)
-    expect(out).not.toContain("✓ run_tests")
-    expect(readdirSync(temporary)).toEqual([])
-  })
+  it.skipIf(process.platform === "win32").each(["SIGINT", "SIGTERM", "SIGHUP"] as const)(
+    "%s ends it at once, the child process and the copy too, and it says so",
+    async (signal) => {
+      const child = start()
+      const { code, out } = await finished(child, (out) => {
+        if (out.includes("… run_tests")) child.kill(signal)
+      })
+      expect(code).toBe(130)
+      expect(out).not.toContain("✓ run_tests")
+      expect(out).toContain("Interrupted: the run did not come to its end.\nNo file is changed.")
+      expect(readdirSync(temporary)).toEqual([])
+    }
+  )
 
   it("a reader that goes away ends it without a word", async () => {
     const child = start()
@@ -130,8 +134,18 @@ describe("--dir", () => {
     expect(readdirSync(temporary)).toEqual(["own"])
   })
 
-  it("--copy leaves the folder alone, and keeps the copy", async () => {
+  it.skipIf(process.platform === "win32")("a signal in the middle of an edit's test says what is changed", async () => {
+    const child = start("--dir", ownFolder())
+    const { code, out } = await finished(child, (out) => {
+      if (/edit_file[^]*… run_tests/.test(out)) child.kill("SIGINT")
+    })
+    expect(code).toBe(130)
+    expect(out.split("Interrupted:")[1]).toContain(`+  return ${Bugs.bundled.right}`)
+  })
+
+  it("--copy leaves the folder alone, and keeps the copy, pipes left out", async () => {
     const folder = ownFolder()
+    execFileSync("mkfifo", [join(folder, "pipe")])
     const { code, out } = await finished(start("--copy", "--dir", folder))
     expect(code).toBe(0)
     expect(sourceIn(folder)).toBe(sourceIn(bundled))
@@ -151,13 +165,18 @@ describe("what is asked for wrongly is said, and nothing is run", () => {
     [["--scenario", "nonsense"], "tool-failure"],
     [["--copy"], "--copy needs --dir"],
     [["do something"], "A task needs --dir"],
-    [["--dir", "/no/such/folder"], "/no/such/folder"],
-    [["--dir", main], "main.ts"]
+    [["--dir", "/no/such/folder"], "There is no folder /no/such/folder"],
+    [["--dir", main], "main.ts is not a folder"],
+    [["--dir", main, "--copy"], "main.ts is not a folder"],
+    [["--dir", ""], "--dir is empty"],
+    [["--dir", "/tmp", "--copy"], "holds the folder for temporary files"],
+    [["--test-limit", "0"], "1 to 1800 seconds"]
   ])("%j", async (args, said) => {
     const { code, err, out } = await finished(start(...args))
     expect(code).toBe(1)
     expect(out + err).toContain(said)
     expect(out + err).not.toMatch(/Turn 1|\n\s+at /)
+    expect(readdirSync(temporary)).toEqual([])
   })
 
   it("--help says what it does and how to call it", async () => {

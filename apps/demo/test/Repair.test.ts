@@ -1,4 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
+import type { RunEvent } from "@waystone/core"
 import { FileTools } from "@waystone/tools"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -10,7 +11,7 @@ import * as Toolkit from "effect/ai/Toolkit"
 import { vi } from "vitest"
 import * as Bugs from "../src/Bugs.ts"
 import { RunTests } from "../src/RunTests.ts"
-import { demo, project, real } from "./support.ts"
+import { demo, project, real, written } from "./support.ts"
 
 /** A run starts up to nine test runners, on a machine that may do other things. */
 vi.setConfig({ testTimeout: 60_000 })
@@ -64,6 +65,81 @@ describe("the model repairs what is broken, wherever it is", () => {
   )
 })
 
+describe("any small Node project", () => {
+  it.live("CommonJS, without extensions, through a file that only hands on", () =>
+    real(
+      Effect.gen(function* () {
+        const folder = yield* written({
+          "package.json": '{ "name": "x", "scripts": { "test": "node --test" } }',
+          "lib/limits.js": "exports.over = (n) => n > 10\n",
+          "index.js": 'module.exports = { ...require("./lib/limits") }\n',
+          "test/a.test.js": `const assert = require("node:assert/strict")
+const { test } = require("node:test")
+const { over } = require("..")
+test("over", () => assert.equal(over(10), true))
+`
+        })
+        const { code, verified } = yield* demo(folder)
+        expect(verified?.changes.map(({ path }) => path)).toEqual(["lib/limits.js"])
+        expect(code).toBe(0)
+      })
+    )
+  )
+
+  it.live("two sources that together are more than one answer holds", () =>
+    real(
+      Effect.gen(function* () {
+        const padding = "// padding, padding\n".repeat(400)
+        const folder = yield* written({
+          "a.js": `export const over = (n) => n > 10\n${padding}`,
+          "b.js": `export const id = (n) => n\n${padding}`,
+          "a.test.js": `${head}import { over } from "./a.js"
+import { id } from "./b.js"
+test("over", () => assert.equal(id(over(10)), true))
+`
+        })
+        const { code, verified } = yield* demo(folder)
+        expect({ code, objections: verified?.objections }).toEqual({ code: 0, objections: [] })
+      })
+    )
+  )
+
+  it.live("tests that are skipped or still to do are neither failures nor in the way", () =>
+    real(
+      Effect.gen(function* () {
+        const folder = yield* written({
+          "a.js": "export const over = (n) => n > 10\n",
+          "a.test.js": `${head}import { over } from "./a.js"
+test("over", () => assert.equal(over(10), true))
+test.skip("skipped", () => assert.fail())
+test.todo("to do")
+`
+        })
+        const { code, verified } = yield* demo(folder)
+        expect(verified?.report).toMatchObject({ tests: 3, passed: 1, failed: 0, left_out: 2 })
+        expect(code).toBe(0)
+      })
+    )
+  )
+
+  it.live("fourteen mistakes in fourteen files, in a folder with blanks and umlauts in its name", () =>
+    real(
+      Effect.gen(function* () {
+        const names = Array.from({ length: 14 }, (_, i) => `f${i}`)
+        const sources = names.map((name, i) => [`${name}.js`, `export const ${name} = (n) => n > ${10 + i}\n`])
+        const tests = names.map((name, i) => [
+          `${name}.test.js`,
+          `${head}import { ${name} } from "./${name}.js"\ntest("${name}", () => assert.equal(${name}(${10 + i}), true))\n`
+        ])
+        const folder = yield* written(Object.fromEntries([...sources, ...tests]), "Übung mit Leerzeichen")
+        const { code, verified } = yield* demo(folder)
+        expect({ code, objections: verified?.objections }).toEqual({ code: 0, objections: [] })
+        expect(verified?.changes).toHaveLength(14)
+      })
+    )
+  )
+})
+
 describe("what the model cannot repair", () => {
   it.live("an edit that never arrives is noticed, and the demo does not believe that it helped", () =>
     real(
@@ -89,7 +165,7 @@ describe("what the model cannot repair", () => {
         const { code, events, verified } = yield* demo(folder)
         expect(code).toBe(1)
         expect(verified).toMatchObject({ repaired: false, changes: [] })
-        expect(JSON.stringify(events.at(-1))).toContain("I cannot repair it.")
+        expect(JSON.stringify(events.at(-1))).toContain("I tried 6 changes, and none was right.")
       })
     )
   )
@@ -100,7 +176,8 @@ describe("what the model cannot repair", () => {
         const { code, events, verified } = yield* demo(yield* project((source) => `${source}}`))
         expect(code).toBe(1)
         expect(verified).toMatchObject({ repaired: false, changes: [] })
-        expect(JSON.stringify(events.at(-1))).toContain("I cannot repair it.")
+        expect(JSON.stringify(events.at(-1))).toContain("I cannot repair it: The test")
+        expect(JSON.stringify(events.at(-1))).toMatch(/SyntaxError: Unexpected token '}' \(src\/cart\.js:\d+\)/)
       })
     )
   )
@@ -131,7 +208,7 @@ describe("what the model cannot repair", () => {
         const { code, events, verified } = yield* demo(folder)
         expect(code).toBe(1)
         expect(verified).toMatchObject({ repaired: false, changes: [] })
-        expect(JSON.stringify(events.at(-1))).toContain("I cannot repair it")
+        expect(JSON.stringify(events.at(-1))).toContain("there are no tests that say what is wrong")
       })
     )
   )
@@ -147,7 +224,90 @@ describe("what the model cannot repair", () => {
         expect(verified).toMatchObject({ repaired: false, changes: [], report: undefined })
         expect(verified?.objections).toEqual(["The tests do not pass: exit code 1."])
         expect(JSON.stringify(events)).toContain("I follow a script and can only repair what tests say is wrong")
-        expect(JSON.stringify(events.at(-1))).toContain("Node's own test runner")
+        expect(JSON.stringify(events.at(-1))).toContain("these tests report nothing of it")
+      })
+    )
+  )
+
+  it.live("one of two mistakes is beyond it: what helped is taken back, too", () =>
+    real(
+      Effect.gen(function* () {
+        const folder = yield* written({
+          "a.js": `export function over(n) {
+  return n > 10
+}
+export function greet(name) {
+  return "Hello " + name.split("").reverse().join("")
+}
+`,
+          "a.test.js": `${head}import { greet, over } from "./a.js"
+test("over", () => assert.equal(over(10), true))
+test("greet", () => assert.equal(greet("ann"), "Hello ann"))
+`
+        })
+        const { code, events, verified } = yield* demo(folder)
+        expect(code).toBe(1)
+        expect(edits(events)).toContain("a.js")
+        expect(verified).toMatchObject({ repaired: false, changes: [] })
+        expect(JSON.stringify(events.at(-1))).toContain("Every file is as it was.")
+      })
+    )
+  )
+
+  it.live("a trial that ends the process of the tests is taken back", () =>
+    real(
+      Effect.gen(function* () {
+        const folder = yield* written({
+          "package.json": '{ "type": "module", "scripts": { "test": "node a.test.js" } }',
+          "a.js": `export function over(n) {
+  if (n > 100) process.exit(3)
+  return n * 2
+}
+`,
+          "a.test.js": `${head}import { over } from "./a.js"
+test("over", () => assert.equal(over(100), 7))
+`
+        })
+        const { code, events, verified } = yield* demo(folder)
+        expect(code).toBe(1)
+        expect(edits(events)).toContain("a.js")
+        expect(verified).toMatchObject({ repaired: false, changes: [] })
+        expect(JSON.stringify(events.at(-1))).not.toContain("these tests report nothing of it")
+      })
+    )
+  )
+
+  it.live("a source that is too long to be read as a whole is said to be", () =>
+    real(
+      Effect.gen(function* () {
+        const folder = yield* written({
+          "a.js": `export const over = (n) => n > 10\n${"// padding\n".repeat(2_000)}`,
+          "a.test.js": `${head}import { over } from "./a.js"
+test("over", () => assert.equal(over(10), true))
+`
+        })
+        const { code, events, verified } = yield* demo(folder)
+        expect(code).toBe(1)
+        expect(verified).toMatchObject({ repaired: false, changes: [] })
+        expect(JSON.stringify(events.at(-1))).toContain("a.js: too long for me to read as a whole")
+      })
+    )
+  )
+
+  it.live("a helper among the tests is never edited", () =>
+    real(
+      Effect.gen(function* () {
+        const folder = yield* written({
+          "test/helper.js": "export const add = (a, b) => a - b\n",
+          "test/a.test.js": `${head}import { add } from "./helper.js"
+test("add", () => assert.equal(add(1, 2), 3))
+`
+        })
+        const { code, events, verified } = yield* demo(folder)
+        expect(code).toBe(1)
+        expect(edits(events)).toEqual([])
+        expect(verified).toMatchObject({ repaired: false, changes: [] })
+        expect(JSON.stringify(events.at(-1))).toContain("I do not see which file it is about")
       })
     )
   )
@@ -174,6 +334,16 @@ describe("what the model cannot repair", () => {
     )
   )
 })
+
+const head = 'import assert from "node:assert/strict"\nimport { test } from "node:test"\n'
+
+/** The paths of all edits that were made. */
+const edits = (events: ReadonlyArray<RunEvent.RunEvent>): ReadonlyArray<string> =>
+  events.flatMap((event) =>
+    event._tag === "ToolCallCompleted" && event.name === "edit_file" && !event.isFailure
+      ? [/"path":"([^"]*)"/.exec(JSON.stringify(event.result))?.[1] ?? ""]
+      : []
+  )
 
 /** A model that says the same for ever. */
 const saying = (parts: ReadonlyArray<Response.StreamPartEncoded>) =>

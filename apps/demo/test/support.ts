@@ -26,6 +26,19 @@ export const project = Effect.fnUntraced(function* (change: (source: string) => 
   return folder
 })
 
+/** A scoped folder with these files; an ES module package unless it says otherwise. */
+export const written = Effect.fnUntraced(function* (files: Readonly<Record<string, string>>, name = "project") {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const folder = paths.join(yield* fs.makeTempDirectoryScoped({ prefix: "waystone-demo-test-" }), name)
+  const manifest = { "package.json": '{ "type": "module", "scripts": { "test": "node --test" } }' }
+  for (const [path, text] of Object.entries({ ...manifest, ...files })) {
+    yield* fs.makeDirectory(paths.dirname(paths.join(folder, path)), { recursive: true })
+    yield* fs.writeFileString(paths.join(folder, path), text)
+  }
+  return folder
+})
+
 interface Options {
   /** Takes the place of some of the services. */
   readonly override?: Layer.Layer<never>

@@ -8,7 +8,7 @@ import * as ProjectPath from "../ProjectPath.ts"
 import { RunTests } from "../RunTests.ts"
 import type { Failure } from "../Tap.ts"
 import * as Tap from "../Tap.ts"
-import type { Edit, Memory } from "./Memory.ts"
+import { type Edit, type Memory, surrendering, trialOf } from "./Memory.ts"
 import * as Repairs from "./Repairs.ts"
 import * as Source from "./Source.ts"
 
@@ -32,23 +32,35 @@ const maxRefusals = 2
 const { EditFile, ListFiles, ReadFiles } = FileTools
 const list: Call = { name: ListFiles.name, parameters: {} }
 const tests: Call = { name: RunTests.name, parameters: {} }
-const read = (paths: ReadonlyArray<string>): Call => ({
-  name: ReadFiles.name,
-  parameters: { files: paths.map((path) => ({ path })) }
-})
+/** One file a call: several would share the room that there is. */
+const read = (path: string): Call => ({ name: ReadFiles.name, parameters: { files: [{ path }] } })
 
 export const decide = (memory: Memory): Reply => {
-  const { files, foreign, refused, report } = memory
+  const { files, foreign, refused, report, surrender } = memory
+  if (surrender !== undefined) return answer(surrendered(surrender, memory))
   if (refused !== undefined && refused.times >= maxRefusals) {
-    return answer(`I cannot repair it: ${refused.tool} did not do what I asked, twice (${refused.message}).`)
+    return giveUp(memory, `${refused.tool} did not do what I asked, twice (${refused.message}).`)
   }
   if (foreign)
-    return answer("I cannot repair it: I read what Node's own test runner reports, and another one ran here.")
+    return giveUp(memory, "I read what Node's own test runner reports, and these tests report nothing of it.")
   const calls = [...(files === undefined ? [list] : []), ...(report === undefined ? [tests] : [])]
   if (calls.length > 0) return { text: `${complaint(refused)}${opening(memory)}`, calls }
   const reply = consider(memory)
   return reply.calls.length === 0 ? reply : { ...reply, text: `${complaint(refused)}${reply.text}` }
 }
+
+/** Takes back everything, what helped included: half a repair is none. The answer follows when that is done. */
+const giveUp = ({ edits }: Memory, why: string): Reply => {
+  const text = `${surrendering}: ${why}`
+  return edits.length === 0
+    ? answer(text)
+    : { text: `${text} I take back what I changed.`, calls: edits.toReversed().map(undo) }
+}
+
+const surrendered = (said: string, { edits }: Memory): string =>
+  edits.length === 0
+    ? `${said} Every file is as it was.`
+    : `${said} I could not: ${edits.map(({ path }) => path).join(", ")} is not as it was.`
 
 const complaint = (refused: Memory["refused"]): string =>
   refused === undefined ? "" : `${refused.tool} failed (${refused.message}); I ask once more. `
@@ -64,15 +76,15 @@ const opening = ({ files, task }: Memory): string => {
 
 const consider = (memory: Memory): Reply => {
   const { files, report } = memory
-  if (files === undefined || report === undefined) return answer("I cannot repair it: I know nothing about it.")
-  if (report.tests === 0) return answer("I cannot repair it: there are no tests that say what is wrong.")
+  if (files === undefined || report === undefined) return giveUp(memory, "I know nothing about it.")
+  if (report.tests === 0) return giveUp(memory, "there are no tests that say what is wrong.")
   if (report.failed === 0) return answer(done(memory, report))
   const failure = report.failures[0]
   if (failure?.file === undefined || failure.line === undefined) {
-    return answer("I cannot repair it: tests fail, but their output does not say where.")
+    return giveUp(memory, "tests fail, but their output does not say where.")
   }
   if (failure.expected === undefined || failure.actual === undefined) {
-    return answer(`I cannot repair it. ${said(failure)} That compares no two values, and I know no other mistakes.`)
+    return giveUp(memory, `${said(failure, memory)} That compares no two values, and I know no other mistakes.`)
   }
   return explore(memory, files, { ...failure, file: failure.file })
 }
@@ -83,33 +95,57 @@ interface Located extends Failure {
 
 /** Reads the test that failed and what it tests. */
 const explore = (memory: Memory, files: ReadonlyArray<string>, failure: Located): Reply => {
-  const test = memory.texts.get(failure.file)
-  if (test === undefined) return { text: `${said(failure)} I will read that test.`, calls: [read([failure.file])] }
-  const sources = Source.imports(test.text)
-    .map((specifier) => ProjectPath.imported(failure.file, specifier))
-    .filter((path) => path !== undefined)
-    .filter((path) => files.includes(path))
-  const unread = sources.filter((path) => !memory.texts.has(path))
-  return unread.length > 0
-    ? { text: `The test is about ${unread.join(" and ")}. I will read it.`, calls: [read(unread)] }
-    : repair(memory, sources, { failure, test: test.text })
+  const { texts } = memory
+  const test = texts.get(failure.file)
+  if (test === undefined) {
+    return { text: `${said(failure, memory)} I will read that test.`, calls: [read(failure.file)] }
+  }
+  const sources = sourcesOf(memory, files, failure.file)
+  const unread = sources.filter((path) => !texts.has(path))
+  if (unread.length > 0) {
+    return { text: `The test is about ${unread.join(" and ")}. I will read it.`, calls: unread.map(read) }
+  }
+  const whole = sources.filter((path) => texts.get(path)?.whole === true)
+  if (test.whole && whole.length > 0) return repair(memory, whole, { failure, test: test.text })
+  const partly = [failure.file, ...sources].filter((path) => texts.get(path)?.whole === false)
+  return giveUp(
+    memory,
+    partly.length > 0
+      ? `${said(failure, memory)} ${partly.join(" and ")}: too long for me to read as a whole.`
+      : `${said(failure, memory)} I do not see which file it is about.`
+  )
+}
+
+/** What a test imports, and what that only hands on; never a test or what lies among the tests. */
+const sourcesOf = ({ texts }: Memory, files: ReadonlyArray<string>, test: string): ReadonlyArray<string> => {
+  const found = new Set<string>()
+  const visit = (from: string): void => {
+    for (const specifier of Source.imports(texts.get(from)?.text ?? "")) {
+      const path = ProjectPath.imported(from, specifier, files)
+      if (path === undefined || found.has(path)) continue
+      found.add(path)
+      visit(path)
+    }
+  }
+  visit(test)
+  return [...found].filter((path) => !ProjectPath.isTest(path))
 }
 
 /** Tries the most likely change that was not tried yet. */
 const repair = (memory: Memory, sources: ReadonlyArray<string>, evidence: Repairs.Evidence): Reply => {
-  const { failed, texts, trial } = memory
-  const doubted = trial === undefined ? undefined : texts.get(trial.path)
-  if (trial !== undefined && doubted?.seen === false) {
-    return { text: `That did not help. I will see what stands in ${trial.path} now.`, calls: [read([trial.path])] }
+  const { failed, texts } = memory
+  const trial = trialOf(memory)
+  if (trial !== undefined && texts.get(trial.path)?.seen === false) {
+    return { text: `That did not help. I will see what stands in ${trial.path} now.`, calls: [read(trial.path)] }
   }
   const surprise = sources.find((path) => texts.get(path)?.surprising === true)
   if (surprise !== undefined) {
-    return answer(
-      `I cannot repair it: ${EditFile.name} said that it changed ${surprise}, but the file is not what it should be. ` +
-        `${said(evidence.failure)} Nothing that I edit arrives.`
+    return giveUp(
+      memory,
+      `${EditFile.name} said that it changed ${surprise}, but the file is not what it should be. ` +
+        `${said(evidence.failure, memory)} Nothing that I edit arrives.`
     )
   }
-  const undo = trial === undefined ? [] : [replacement({ ...trial, before: trial.after, after: trial.before })]
   const [best] = sources
     .flatMap((path) => {
       const text = trial?.path === path ? trial.before : texts.get(path)?.text
@@ -118,28 +154,35 @@ const repair = (memory: Memory, sources: ReadonlyArray<string>, evidence: Repair
     .filter(({ after }) => !failed.has(after))
     .toSorted((a, b) => b.score - a.score)
   if (best === undefined || failed.size >= patience) {
-    if (undo.length > 0)
-      return { text: "That was not it either, and I have no better idea. I take it back.", calls: undo }
-    return answer(
-      `I cannot repair it. ${said(evidence.failure)} I tried ${failed.size} changes and took all of them back.`
-    )
+    return giveUp(memory, `${said(evidence.failure, memory)} I tried ${failed.size} changes, and none was right.`)
   }
   return {
-    text: `${undo.length > 0 ? "That was not it; I take it back. " : ""}${suspicion(best)}`,
-    calls: [...undo, replacement(best), tests]
+    text: `${trial === undefined ? "" : "That was not it; I take it back. "}${suspicion(best)}`,
+    calls: [...(trial === undefined ? [] : [undo(trial)]), replacement(best), tests]
   }
 }
+
+const undo = ({ after, before, path }: Edit): Call => replacement({ path, before: after, after: before })
 
 const answer = (text: string): Reply => ({ text, calls: [] })
 
 const said = (
   { actual, error, expected, file, line, name }: Failure,
+  { printed }: Pick<Memory, "printed">,
   tense: "present" | "past" = "present"
 ): string => {
   const [fails, expects, gets] = tense === "present" ? ["fails", "expects", "gets"] : ["failed", "expected", "got"]
   return expected === undefined || actual === undefined
-    ? `The test "${name}" (${file}:${line}) ${fails}: ${error}.`
+    ? `The test "${name}" (${file}:${line}) ${fails}: ${thrown(error, printed)}.`
     : `The test "${name}" (${file}:${line}) ${expects} ${expected} and ${gets} ${actual}.`
+}
+
+/** Of a file that does not even load the runner only says "test failed"; why is what was printed. */
+const thrown = (error: string, printed: string): string => {
+  if (error !== "test failed") return error
+  const place = /^\s*(\S+:\d+)$/m.exec(printed)?.[1]
+  const what = /^\s*(\w*Error\b.*)$/m.exec(printed)?.[1]
+  return what === undefined ? error : place === undefined ? what : `${what} (${place})`
 }
 
 const suspicion = ({ after, before, path, why }: Repairs.Repair): string => {
@@ -147,17 +190,17 @@ const suspicion = ({ after, before, path, why }: Repairs.Repair): string => {
   return `In ${path}, line ${line}, ${why}: \`${old.trim()}\`. I make it \`${now.trim()}\` and run the tests again.`
 }
 
-const done = ({ kept, texts }: Memory, report: Tap.Report): string => {
-  if (kept.length === 0) return "There is nothing to repair: all tests pass."
-  return `${kept.map((edit) => explained(edit, texts)).join(" ")} Now ${Tap.summary(report)}.`
+const done = (memory: Memory, report: Tap.Report): string => {
+  if (memory.edits.length === 0) return "There is nothing to repair: no test fails."
+  return `${memory.edits.map((edit) => explained(edit, memory)).join(" ")} Now ${Tap.summary(report)}.`
 }
 
-const explained = ({ after, before, failure, path }: Edit, texts: Memory["texts"]): string => {
+const explained = ({ after, before, failure, path }: Edit, { printed, texts }: Memory): string => {
   const { line, old } = changedLine(before, after)
   if (failure === undefined) return `I changed line ${line} of ${path}.`
   const test = texts.get(failure.file ?? "")?.text ?? ""
   const why = Repairs.candidates({ path, text: before }, { failure, test }).find((one) => one.after === after)?.why
-  return `The mistake was in ${path}, line ${line}, \`${old.trim()}\`${why === undefined ? "" : `: ${why}`}. ${said(failure, "past")}`
+  return `The mistake was in ${path}, line ${line}, \`${old.trim()}\`${why === undefined ? "" : `: ${why}`}. ${said(failure, { printed }, "past")}`
 }
 
 /** The first line that differs, counted from 1. */

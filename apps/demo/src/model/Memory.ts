@@ -12,6 +12,8 @@ import type * as Tap from "../Tap.ts"
 
 /** A change that was made to a file, as a whole. */
 export interface Edit {
+  /** It was tested, and fewer tests failed. */
+  readonly helped: boolean
   readonly path: string
   readonly before: string
   readonly after: string
@@ -21,6 +23,8 @@ export interface Edit {
 
 export interface File {
   readonly text: string
+  /** No part of it is missing. */
+  readonly whole: boolean
   /** Really read since the last edit. */
   readonly seen: boolean
   /** Read, and not what it should be after the edits. */
@@ -32,17 +36,29 @@ export interface Memory {
   readonly task: string | undefined
   readonly files: ReadonlyArray<string> | undefined
   readonly texts: ReadonlyMap<string, File>
+  /** What the tests said last, when they said something. */
   readonly report: Tap.Report | undefined
-  /** Edits that made things better. */
-  readonly kept: ReadonlyArray<Edit>
-  /** The last edit, while nothing shows that it helped. */
-  readonly trial: Edit | undefined
+  /** What the tests printed last. */
+  readonly printed: string
+  /** The edits that stand in the files, in order; only the last one may not have helped. */
+  readonly edits: ReadonlyArray<Edit>
   /** Versions of files that were tested and did not help. */
   readonly failed: ReadonlySet<string>
   /** The last thing that a tool refused, and how often it did in a row. */
   readonly refused: Refusal | undefined
-  /** The tests ran to their end, but not under Node's test runner. */
+  /** The tests ran to their end, but reported nothing that it can read. */
   readonly foreign: boolean
+  /** Its own words when it gave up. */
+  readonly surrender: string | undefined
+}
+
+/** What a surrender begins with, so that it knows it again. */
+export const surrendering = "I cannot repair it"
+
+/** The last edit, while nothing shows that it helped. */
+export const trialOf = ({ edits }: Memory): Edit | undefined => {
+  const last = edits.at(-1)
+  return last?.helped === false ? last : undefined
 }
 
 export interface Refusal {
@@ -56,11 +72,12 @@ const nothing: Memory = {
   files: undefined,
   texts: new Map(),
   report: undefined,
-  kept: [],
-  trial: undefined,
+  printed: "",
+  edits: [],
   failed: new Set(),
   refused: undefined,
-  foreign: false
+  foreign: false,
+  surrender: undefined
 }
 
 /** Remembers a whole prompt. */
@@ -71,6 +88,7 @@ export const of = (prompt: Prompt.Prompt): Memory => {
     if (message.role === "user") memory = { ...memory, task: memory.task ?? textOf(message) }
     if (message.role !== "assistant" && message.role !== "tool") continue
     for (const part of message.content) {
+      if (part.type === "text" && part.text.startsWith(surrendering)) memory = { ...memory, surrender: part.text }
       if (part.type === "tool-call") parameters.set(part.id, part.params)
       if (part.type === "tool-result") memory = remember(memory, part, parameters.get(part.id))
     }
@@ -119,9 +137,11 @@ const learn = (memory: Memory, { name, result }: Prompt.ToolResultPart, paramete
   }
 }
 
-/** A file that could not be read is known to be empty, so that it is not asked for again. */
+/** A file that could not be read, or only in part, is not asked for again. */
 const read = (memory: Memory, file: Text): Memory =>
-  withText(memory, file.path, seen(memory, file.path, "text" in file ? file.text : ""))
+  "text" in file && file.truncated === undefined
+    ? withText(memory, file.path, seen(memory, file.path, file.text))
+    : withText(memory, file.path, { text: "", whole: false, seen: true, surprising: false })
 
 type Text = (typeof ReadFiles.successSchema.Type)["files"][number]
 
@@ -135,28 +155,35 @@ const withText = (memory: Memory, path: string, file: File): Memory => ({
 
 const seen = ({ texts }: Memory, path: string, text: string): File => {
   const believed = texts.get(path)
-  return { text, seen: true, surprising: believed !== undefined && believed.text !== text }
+  return { text, whole: true, seen: true, surprising: believed !== undefined && believed.text !== text }
 }
 
 const edited = (memory: Memory, { new_text, old_text, path }: typeof EditFile.parametersSchema.Type): Memory => {
   const before = memory.texts.get(path)?.text ?? ""
   const after = before.replace(old_text, () => new_text)
-  const undone = memory.trial?.path === path && memory.trial.before === after
+  const last = memory.edits.at(-1)
+  const undone = last?.path === path && last.before === after
+  const edit: Edit = { helped: false, path, before, after, failure: memory.report?.failures[0] }
   return {
-    ...withText(memory, path, { text: after, seen: false, surprising: false }),
-    trial: undone ? undefined : { path, before, after, failure: memory.report?.failures[0] }
+    ...withText(memory, path, { text: after, whole: true, seen: false, surprising: false }),
+    edits: undone ? memory.edits.slice(0, -1) : [...memory.edits, edit]
   }
 }
 
-const tested = (memory: Memory, { report, status }: TestRun): Memory => {
-  const { kept, report: last, trial } = memory
-  const failed = (): Memory =>
-    trial === undefined ? memory : { ...memory, failed: new Set(memory.failed).add(trial.after) }
-  if (status === "timed-out") {
-    return trial === undefined ? refused(memory, RunTests.name, "the tests did not come to an end") : failed()
+const tested = (before: Memory, { output, report, status }: TestRun): Memory => {
+  const memory: Memory = { ...before, printed: output }
+  const trial = trialOf(memory)
+  if (trial !== undefined) {
+    const last = memory.report
+    const better =
+      report !== undefined && last !== undefined && report.tests >= last.tests && report.failed < last.failed
+    return better
+      ? { ...memory, report, edits: [...memory.edits.slice(0, -1), { ...trial, helped: true }] }
+      : { ...memory, failed: new Set(memory.failed).add(trial.after) }
   }
-  if (report === undefined) return { ...failed(), foreign: true }
-  if (trial === undefined || last === undefined) return { ...memory, report }
-  const better = report.tests >= last.tests && report.failed < last.failed
-  return better ? { ...memory, report, kept: [...kept, trial], trial: undefined } : failed()
+  if (status === "timed-out") return refused(memory, RunTests.name, "the tests did not come to an end")
+  if (report !== undefined) return { ...memory, report }
+  return memory.report === undefined
+    ? { ...memory, foreign: true }
+    : refused(memory, RunTests.name, "the tests reported nothing this time")
 }

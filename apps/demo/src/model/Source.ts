@@ -28,7 +28,11 @@ export const code = (text: string): string =>
   )
 
 export const declarations = (code: string): ReadonlyArray<Declaration> => {
-  const found = [...code.matchAll(/^(?:export )?(?:default )?(?:async )?(function|class|const|let)\*?\s+([\w$]+)/gm)]
+  const found = [
+    ...code.matchAll(
+      /^(?:export )?(?:default )?(?:async )?(function|class|const|let|var|(?:module\.)?exports\.)\*?\s*(?<![\w$])([\w$]+)/gm
+    )
+  ]
   return found.map(({ 1: keyword, 2: name = "", index }, i) => {
     const end = found[i + 1]?.index ?? code.length
     const isFunction = keyword === "function" || keyword === "class" || code.slice(index, end).includes("=>")
@@ -83,9 +87,11 @@ export const numbers = (text: string): ReadonlySet<number> =>
     [...text.matchAll(/(?<![\w.$])\d[\d_]*(?:\.\d+)?(?![\w$])/g)].map(([digits]) => Number(digits.replaceAll("_", "")))
   )
 
-/** The files that are imported by relative paths. */
+/** What is imported, re-exported or required by relative paths. */
 export const imports = (text: string): ReadonlyArray<string> =>
-  [...text.matchAll(/^import\s[^"']*["'](\.[^"']+)["']/gm)].map(({ 1: specifier = "" }) => specifier)
+  [...text.matchAll(/(?:\bfrom|^\s*import|\brequire\(|\bimport\()\s*["'](\.[^"']*)["']/gm)].map(
+    ({ 1: specifier = "" }) => specifier
+  )
 
 /** The test that the given line (from 1) stands in: up to the next one at the same indentation. */
 export const testAt = (text: string, line: number): string => {
