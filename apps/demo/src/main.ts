@@ -1,7 +1,9 @@
 /**
  * The entry point of `npm run demo`. Ctrl-C interrupts the Run, kills the tests and removes the copy.
  */
-import { NodeRuntime, NodeServices } from "@effect/platform-node"
+// One by one: the barrel loads every HTTP client, socket and cluster module, which takes longer than all the rest.
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { RunEvent } from "@waystone/core"
 import * as Effect from "effect/Effect"
 import * as Command from "effect/cli/Command"

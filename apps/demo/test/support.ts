@@ -1,7 +1,7 @@
 /**
  * Runs the demo in this process, on a project of the test's own, and keeps what it shows.
  */
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
