@@ -7,15 +7,16 @@
  *
  * Invariants
  *   A1  Nobody sees a part of a file.
- *   A2  Nothing is left beside it after a failure or an interruption.
+ *   A2  Nothing is left beside it after a failure or an interruption, no folder that was made for it either.
  *   A3  `create` never replaces a file.
  *
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import { randomUUID } from "node:crypto"
 import { constants } from "node:fs"
-import { link, mkdir, rename, unlink } from "node:fs/promises"
+import { link, mkdir, rename, rmdir, unlink } from "node:fs/promises"
 import type * as Scope from "effect/Scope"
 import { attempt, type Fault, opened } from "./Fault.ts"
 import type { Held } from "./Held.ts"
@@ -23,8 +24,15 @@ import type { Held } from "./Held.ts"
 const prefix = ".waystone-"
 const suffix = ".tmp"
 
-/** True for a file that a killed process may have left. */
-export const isTemporary = (name: string): boolean => name.startsWith(prefix) && name.endsWith(suffix)
+/** True for a file that a killed process may have left: exactly one of our own. */
+export const isTemporary = (name: string): boolean =>
+  isReserved(name) && uuid.test(name.slice(prefix.length, -suffix.length))
+
+/** True for names that are ours to give: what they name may be deleted, so nobody shall put anything there. */
+export const isReserved = (name: string): boolean => name.startsWith(prefix) && name.endsWith(suffix)
+
+/** As `randomUUID` makes them. */
+const uuid = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/
 
 /** Writes a new file; fails with kind `exists` if there is one. */
 export const create = (held: Held, name: string, bytes: Uint8Array): Effect.Effect<void, Fault> =>
@@ -45,16 +53,30 @@ export const replace = (
 ): Effect.Effect<void, Fault> =>
   written(held, bytes, mode, (temporary) => attempt(() => rename(held.at(temporary), held.at(name))))
 
-/** Holds a folder in a held one, made if it is not there. */
+/** Holds a folder in a held one, made if it is not there. One that was made goes again if the scope ends in a failure. */
 export const folder = (held: Held, name: string): Effect.Effect<Held, Fault, Scope.Scope> =>
   held.check.pipe(
-    Effect.andThen(attempt(() => mkdir(held.at(name)))),
-    Effect.catchIf(
-      ({ kind }) => kind === "exists",
-      () => Effect.void
+    Effect.andThen(
+      Effect.acquireRelease(made(held, name), (isNew, exit) =>
+        isNew && Exit.isFailure(exit) ? unmade(held, name) : Effect.void
+      )
     ),
     Effect.andThen(held.child(name))
   )
+
+/** True if it was not there. */
+const made = (held: Held, name: string): Effect.Effect<boolean, Fault> =>
+  attempt(() => mkdir(held.at(name))).pipe(
+    Effect.as(true),
+    Effect.catchIf(
+      ({ kind }) => kind === "exists",
+      () => Effect.succeed(false)
+    )
+  )
+
+/** Only an empty one goes: what somebody else put there meanwhile stays. */
+const unmade = (held: Held, name: string): Effect.Effect<void> =>
+  held.check.pipe(Effect.andThen(attempt(() => rmdir(held.at(name)))), Effect.ignore)
 
 const written = (
   held: Held,

@@ -7,8 +7,10 @@
  * folders, and what /etc shows to that user. With `network` it can reach everything that this machine can, localhost too.
  *
  * Invariants
- *   W1  Nothing outside of `writable` and the private /tmp can be written.
+ *   W1  Nothing outside of `writable` and the private /tmp and /dev can be written, settings of the kernel included: the
+ *       root of the sandbox is root of this machine where this process is, so all of /proc is read-only.
  *   W2  Without `network` there is no network, loopback alone.
+ *   W3  A command that cannot be started in the sandbox is `CommandUnavailable`, as one is outside of it.
  *
  * @since 0.1.0
  */
@@ -16,7 +18,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
-import { statSync } from "node:fs"
+import { existsSync, realpathSync } from "node:fs"
 import { isAbsolute, normalize } from "node:path"
 import { type Command, CommandOptionsInvalid } from "./Command.ts"
 import type * as CommandOptions from "./CommandOptions.ts"
@@ -47,16 +49,19 @@ export const layer = (
     Effect.gen(function* () {
       yield* check(options)
       const { env, grace } = options
-      const wrap = ({ argv, cwd }: Command): Command["argv"] => [...sandbox(options), "--chdir", cwd, "--", ...argv]
-      const run = yield* CommandRun.make({
-        ...(env === undefined ? {} : { env }),
-        ...(grace === undefined ? {} : { grace }),
-        wrap
-      })
-      yield* probe(run)
+      const wrap =
+        (...more: ReadonlyArray<string>) =>
+        ({ argv, cwd }: Command): Command["argv"] => [...sandbox(options), ...more, "--chdir", cwd, "--", ...argv]
+      const given = { ...(env === undefined ? {} : { env }), ...(grace === undefined ? {} : { grace }) }
+      // What bwrap itself prints is for the application; a model is only told that it failed.
+      yield* Effect.flatMap(CommandRun.make({ ...given, wrap: wrap() }), probe)
+      const run = yield* CommandRun.make({ ...given, wrap: wrap("--json-status-fd", "3"), isUnstarted })
       return CommandRunner.of({ run })
     })
   )
+
+/** bwrap reports the exit code of a command, and only of one that it started. */
+const isUnstarted = (report: string): boolean => !report.includes('"exit-code"')
 
 const check = Effect.fnUntraced(function* (options: Options) {
   for (const field of ["writable", "readable"] as const) {
@@ -69,8 +74,10 @@ const check = Effect.fnUntraced(function* (options: Options) {
 
 const refusal = (path: string): string | undefined => {
   if (!isAbsolute(path)) return "each path must be absolute"
-  if (/^\/(?:proc|dev|sys|tmp)?\/?$/.test(normalize(path))) return "/, /proc, /dev, /sys and /tmp cannot be shared"
-  return statSync(path, { throwIfNoEntry: false }) === undefined ? "one of the paths does not exist" : undefined
+  if (!existsSync(path)) return "one of the paths does not exist"
+  return [normalize(path), realpathSync(path)].some((name) => /^\/(?:proc|dev|sys|tmp)?\/?$/.test(name))
+    ? "/, /proc, /dev, /sys and /tmp cannot be shared"
+    : undefined
 }
 
 /** Whether it works here, and what to do if not. */
@@ -100,8 +107,10 @@ const sandbox = ({ network = false, readable = [], writable }: Options): Command
   ...words("--dev /dev --proc /proc --tmpfs /tmp"),
   ...readable.flatMap((path) => ["--ro-bind", path, path]),
   ...writable.flatMap((path) => ["--bind", path, path]),
-  // The folders that lead to them are in memory; nobody shall believe that what is written there lasts.
-  ...words("--remount-ro / --setenv HOME /tmp --setenv TMPDIR /tmp")
+  // The kernel's settings (/proc/sys, /proc/sysrq-trigger…) belong to root, whom no lost capability keeps from writing
+  // them. Not each of them by itself: the next kernel has another one. So a sandbox cannot make one in itself.
+  // The folders that lead to what is bound are in memory; nobody shall believe that what is written there lasts.
+  ...words("--remount-ro /proc --remount-ro / --setenv HOME /tmp --setenv TMPDIR /tmp")
 ]
 
 const words = (text: string): ReadonlyArray<string> => text.split(" ")

@@ -8,6 +8,7 @@
  *   O2  A character or an escape sequence that is split over chunks is treated as if it were not; the pipes are
  *       decoded apart, so one never breaks a character of the other.
  *   O3  No control character but \n and \t is left, and nothing of an escape sequence.
+ *   O4  It takes linear time: no try at a sequence reads beyond the start of the next one of its kind.
  *
  * @since 0.1.0
  */
@@ -51,14 +52,15 @@ export const make = (limit: number): CommandOutput => {
 export const plain = (text: string): string => text.replace(sequences, "").replace(controls, "")
 
 // ECMA-48: CSI (5.4), then the strings DCS, SOS, OSC, PM and APC (5.6; BEL ends them too, as xterm does), then the rest.
+// A string holds no start of another one: a terminal begins anew there, and a try that read on would make this quadratic.
 // Not node:util's stripVTControlCharacters: it keeps the text of some strings, and has no notion of an unfinished one.
 /* oxlint-disable no-control-regex -- they are what this is about */
 const sequences =
-  /(?:\u001B\[|\u009B)[0-?]*[ -/]*[@-~]|(?:\u001B[PX\]^_]|[\u0090\u0098\u009D-\u009F])[^\u0007\u001B\u009C]*(?:\u0007|\u001B\\|\u009C)|\u001B[ -/]*[0-~]/g
+  /(?:\u001B\[|\u009B)[0-?]*[ -/]*[@-~]|(?:\u001B[PX\]^_]|[\u0090\u0098\u009D-\u009F])[^\u0007\u001B\u0090\u0098\u009C-\u009F]*(?:\u0007|\u001B\\|\u009C)|\u001B[ -/]*[0-~]/g
 const controls = /[\u0000-\u0008\u000B-\u001F\u007F-\u009F]/g
 /** A sequence that the next chunk may end; one that is longer than `maxUnfinished` is none. */
 const unfinished =
-  /(?:(?:\u001B\[|\u009B)[0-?]*[ -/]*|(?:\u001B[PX\]^_]|[\u0090\u0098\u009D-\u009F])[^\u0007\u001B\u009C]*\u001B?|\u001B[ -/]*)$/
+  /(?:(?:\u001B\[|\u009B)[0-?]*[ -/]*|(?:\u001B[PX\]^_]|[\u0090\u0098\u009D-\u009F])[^\u0007\u001B\u0090\u0098\u009C-\u009F]*\u001B?|\u001B[ -/]*)$/
 const maxUnfinished = 2048
 const unfinishedLength = (text: string): number => unfinished.exec(text.slice(-maxUnfinished))?.[0].length ?? 0
 /* oxlint-enable no-control-regex */

@@ -16,6 +16,7 @@ import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import type { PlatformError } from "effect/PlatformError"
 import * as Predicate from "effect/Predicate"
+import * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
@@ -32,6 +33,8 @@ import * as Program from "./Program.ts"
 export interface Options extends CommandOptions.Options {
   /** What is started in the place of a command: a sandbox, say, that starts the command. */
   readonly wrap?: (command: Command) => Command["argv"]
+  /** What it wrote to its descriptor 3, asked where it exited with 1: true if it could not start the command. */
+  readonly isUnstarted?: (report: string) => boolean
 }
 
 export type Run = (command: Command) => Effect.Effect<Finished, CommandUnavailable>
@@ -51,6 +54,7 @@ export const make = Effect.fnUntraced(function* (
   const runner: Runner = {
     ...checked,
     wrap: options.wrap ?? (({ argv }) => argv),
+    isUnstarted: options.isUnstarted,
     spawner: yield* ChildProcessSpawner,
     scope: yield* Effect.scope,
     limited: ProcessTable.exists() && ProcessTable.isUnlimited()
@@ -60,6 +64,7 @@ export const make = Effect.fnUntraced(function* (
 
 interface Runner extends CommandOptions.Checked {
   readonly wrap: (command: Command) => Command["argv"]
+  readonly isUnstarted: Options["isUnstarted"]
   readonly spawner: ChildProcessSpawner["Service"]
   readonly scope: Scope.Scope
   /** Commands get the limit that marks them. */
@@ -80,6 +85,8 @@ const run = Effect.fnUntraced(function* (runner: Runner, command: Command) {
       if (Exit.isSuccess(exit)) yield* running.read(drain)
       yield* close(running, scope)
       if (Exit.isFailure(exit)) return yield* Effect.failCause(exit.cause)
+      const report = exit.value.exitCode === 1 ? running.report() : undefined
+      if (report !== undefined && runner.isUnstarted?.(report) === true) return yield* unstarted(command)
       const kept = running.output.kept()
       const durationMs = (yield* Clock.currentTimeMillis) - startedAt
       return { ...exit.value, output: BoundedText.toText(kept), cut: kept.cut, durationMs, ...left }
@@ -90,6 +97,8 @@ const run = Effect.fnUntraced(function* (runner: Runner, command: Command) {
 
 /** What may be said against a command before it starts, and what it starts with. */
 const checkedCommand = Effect.fnUntraced(function* (runner: Runner, command: Command) {
+  // Callers without types exist, and a command often comes from a file or from a model.
+  if (!isCommand(command)) return yield* new CommandUnavailable({ program: "", message: notCommand })
   const { argv, cwd, maxOutput = defaultMaxOutput, timeout } = command
   const refused = (message: string) => new CommandUnavailable({ program: argv[0], message })
   const duration = Option.getOrUndefined(Duration.fromInput(timeout))
@@ -103,10 +112,29 @@ const checkedCommand = Effect.fnUntraced(function* (runner: Runner, command: Com
   return { env, timeout: duration }
 })
 
+const unstarted = ({ argv }: Command): CommandUnavailable =>
+  new CommandUnavailable({
+    program: argv[0],
+    message: "the sandbox could not start it: the program, or the folder to start in, is not there"
+  })
+
+const Text = Schema.Record(Schema.String, Schema.String)
+const isCommand = Schema.is(
+  Schema.Struct({
+    argv: Schema.NonEmptyArray(Schema.String),
+    cwd: Schema.String,
+    env: Schema.optional(Text),
+    timeout: Schema.Unknown
+  })
+)
+const notCommand = "it must have an argv of at least one text, a cwd, a timeout, and an env of texts if any"
+
 interface Running {
   readonly handle: ChildProcessHandle
   readonly processes: Processes.Processes
   readonly output: CommandOutput.CommandOutput
+  /** All of what came over descriptor 3; undefined while more can come. */
+  readonly report: () => string | undefined
   /** Waits until all output is read, at most so long. */
   readonly read: (time: Duration.Duration) => Effect.Effect<void>
 }
@@ -128,7 +156,8 @@ const start = Effect.fnUntraced(function* (
     stdin: "ignore",
     // The spawner signals the group as soon as a command exits with an error, before we can say what it left, and even
     // if that may stay: so with one that is ignored unless asked for. Ours follow.
-    killSignal: "SIGURG"
+    killSignal: "SIGURG",
+    ...(runner.isUnstarted === undefined ? {} : { additionalFds: { fd3: { type: "output" } } })
   })
   const refused = (code: string) =>
     new CommandUnavailable({ program: command.argv[0], message: `it could not be started: ${code}` })
@@ -142,16 +171,30 @@ const start = Effect.fnUntraced(function* (
   const output = CommandOutput.make(command.maxOutput ?? defaultMaxOutput)
   // What was left running must not stop because nobody reads what it prints.
   const scope = runner.background === "leave" ? runner.scope : yield* Effect.scope
-  const readers = yield* Effect.forEach([handle.stdout, handle.stderr], (bytes) =>
-    Effect.forkIn(reader(bytes, output.open()), scope)
-  )
+  const reported = CommandOutput.make(maxReport)
+  let ended = false
+  const pipes = [reader(handle.stdout, output.open()), reader(handle.stderr, output.open())]
+  if (runner.isUnstarted !== undefined) {
+    const all = reader(handle.getOutputFd(3), reported.open())
+    pipes.push(
+      Effect.andThen(
+        all,
+        Effect.sync(() => void (ended = true))
+      )
+    )
+  }
+  const readers = yield* Effect.forEach(pipes, (pipe) => Effect.forkIn(pipe, scope))
   const read = (time: Duration.Duration) =>
     Effect.asVoid(Effect.timeoutOption(Effect.forEach(readers, Fiber.await, { discard: true }), time))
-  return { handle, processes, output, read }
+  const report = () => (ended ? BoundedText.toText(reported.kept()) : undefined)
+  return { handle, processes, output, report, read }
 })
 
 /** `exec` keeps the pid. Where the limit cannot be set, the command runs without this mark. */
 const limiting = 'ulimit -f "$1" 2>/dev/null || :; shift; exec "$@"'
+
+/** In UTF-16 units; a sandbox says a few hundred. */
+const maxReport = 4_000
 
 const reader = (bytes: ChildProcessHandle["stdout"], pipe: CommandOutput.Pipe): Effect.Effect<void> =>
   Stream.runForEach(bytes, (chunk) => Effect.sync(() => pipe.add(chunk))).pipe(

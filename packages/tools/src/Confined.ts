@@ -30,7 +30,7 @@ import * as Listing from "./Listing.ts"
 export interface ListOptions {
   /** Only files whose path it matches; one without a slash is about names in every folder. At most 200 characters. */
   readonly glob?: string
-  /** Default and maximum 10,000 files. */
+  /** A whole number from 1, else `FileUnavailable`. Default and maximum 10,000 files. */
   readonly limit?: number
 }
 
@@ -68,11 +68,23 @@ export const make = Effect.fnUntraced(function* (
     attempt(() => realpath(folder)),
     unavailable
   )
-  const best: Hold = (root) => Effect.catch(HeldByDescriptor.hold(root), () => HeldByPath.hold(root))
-  const held = yield* Effect.mapError((hold ?? best)(root), unavailable)
+  const held = yield* Effect.mapError((hold ?? best(HeldByDescriptor.hold))(root), unavailable)
   const place = { roots: [root, resolve(folder)], windows: process.platform === "win32" }
   return operations({ root, held, place }, yield* Semaphore.make(1))
 })
+
+/** By descriptor, or by path where that cannot be; on Linux that is worth a word, since it promises less. */
+export const best =
+  (precise: Hold): Hold =>
+  (root) =>
+    Effect.catch(precise(root), () =>
+      Effect.tap(HeldByPath.hold(root), process.platform === "linux" ? warned : Effect.void)
+    )
+
+const warned = Effect.logWarning(
+  "The folder of the file tools is held by its path: /proc/self/fd cannot be used here. Processes that swap folders " +
+    "for links while tools work could make them read what lies outside (README of @waystone/tools)"
+)
 
 const operations = (site: FileOperations.Site, one: Semaphore.Semaphore): Confined => ({
   root: site.root,
@@ -82,6 +94,7 @@ const operations = (site: FileOperations.Site, one: Semaphore.Semaphore): Confin
       Effect.mapError(({ message }) => new OutsideFolder({ path, message }))
     ),
   list: Effect.fnUntraced(function* ({ glob, limit = maxFiles } = {}) {
+    if (!Number.isSafeInteger(limit) || limit < 1) return yield* badLimit
     const matches = glob === undefined ? () => true : yield* Glob.compile(glob)
     const options = { matches, limit: Math.min(limit, maxFiles) }
     return yield* Effect.mapError(Listing.list(site.held, options), told("."))
@@ -98,6 +111,10 @@ const operations = (site: FileOperations.Site, one: Semaphore.Semaphore): Confin
       Effect.mapError((error) => (error instanceof Fault ? told(path)(error) : error))
     )
 })
+
+const badLimit = Effect.fail(
+  new FileUnavailable({ path: ".", message: "the limit of a list must be a whole number from 1" })
+)
 
 const taken = (path: string): AlreadyExists => new AlreadyExists({ path, message: "it is there already" })
 

@@ -9,6 +9,7 @@
  * @since 0.1.0
  */
 import * as Result from "effect/Result"
+import { isCrlf, toCrlf } from "./LineEnds.ts"
 import * as Occurrences from "./Occurrences.ts"
 
 export interface Edit {
@@ -69,10 +70,8 @@ export const trace = (now: string, edit: Edit): Traced => {
 const variants = (text: string, edit: Edit): ReadonlyArray<Edit> => {
   if (!text.includes("\r\n")) return [edit]
   const crlf = { oldText: toCrlf(edit.oldText), newText: toCrlf(edit.newText) }
-  return /(?<!\r)\n/.test(text) ? [edit, crlf] : [crlf]
+  return isCrlf(text) ? [crlf] : [edit, crlf]
 }
-
-const toCrlf = (text: string): string => text.replace(/\r?\n/g, "\r\n")
 
 /** In UTF-16 units that may be searched to find what a text was before: less than a second. */
 const maxWork = 10_000_000

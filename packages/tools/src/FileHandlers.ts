@@ -13,6 +13,7 @@ import * as FileDiff from "./FileDiff.ts"
 import { AlreadyExists } from "./FileError.ts"
 import { EditRefused, type EditFile, NothingRead, type ReadFiles, toolkit, type WriteFile } from "./FileToolkit.ts"
 import { Folder } from "./Folder.ts"
+import * as LineEnds from "./LineEnds.ts"
 import * as Search from "./Search.ts"
 
 /** The handlers of all five tools. */
@@ -69,8 +70,10 @@ const write = (folder: Confined, { overwrite = false, path, text }: (typeof Writ
     const made = yield* Effect.result(folder.create(path, text))
     if (Result.isSuccess(made)) return { path: where, created: true, diff: FileDiff.unified(where, undefined, text) }
     if (made.failure._tag !== "AlreadyExists") return yield* made.failure
-    const replace = (before: string) =>
-      before === unmarked(text) || overwrite ? Effect.succeed(unmarked(text)) : Effect.fail(existing(path))
+    const replace = (before: string) => {
+      const wanted = LineEnds.kept(before, unmarked(text))
+      return before === wanted || overwrite ? Effect.succeed(wanted) : Effect.fail(existing(path))
+    }
     const { after, before } = yield* folder.update(path, replace)
     return { path: where, created: false, diff: FileDiff.unified(where, before, after) }
   })

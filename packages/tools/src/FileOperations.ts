@@ -44,6 +44,7 @@ export const read = Effect.fnUntraced(function* (site: Site, path: string) {
 export const create = Effect.fnUntraced(function* (site: Site, path: string, text: string) {
   const bytes = yield* FileText.encode({ text, marked: false })
   const { missing, there } = yield* resolved(site, path)
+  if (missing.some(AtomicWrite.isReserved)) return yield* reserved
   const name = missing.at(-1)
   if (name === undefined) return yield* refused("exists", "it is there")
   let folder = yield* into(site.held, there)
@@ -59,6 +60,7 @@ export const update = <E, R>(
   Effect.scoped(
     Effect.gen(function* () {
       const { folder, name } = yield* found(site, path)
+      if (AtomicWrite.isReserved(name)) return yield* reserved
       const snapshot = yield* Snapshot.take(folder, name, "write")
       const { marked, text: before } = yield* FileText.decode(snapshot.bytes)
       const after = yield* change(before)
@@ -92,6 +94,8 @@ const into = Effect.fnUntraced(function* (
   for (const name of names) folder = yield* folder.child(name)
   return folder
 })
+
+const reserved = Effect.fail(refused("unavailable", "names such as .waystone-….tmp are kept for unfinished writes"))
 
 const changed = (path: string): ChangedMeanwhile =>
   new ChangedMeanwhile({ path, message: "somebody else changed the file meanwhile; read it again" })

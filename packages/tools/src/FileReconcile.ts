@@ -19,6 +19,7 @@ import * as FileDiff from "./FileDiff.ts"
 import { unmarked } from "./FileHandlers.ts"
 import { EditFile, WriteFile } from "./FileToolkit.ts"
 import { Folder } from "./Folder.ts"
+import * as LineEnds from "./LineEnds.ts"
 
 const unknown = { _tag: "Unknown" } as const
 const neverStarted = { _tag: "NeverStarted" } as const
@@ -48,9 +49,11 @@ const write = Reconcile.layer(WriteFile, ({ arguments: encoded }) =>
     const now = yield* Effect.catchTag(folder.read(path), "FileNotFound", () => Effect.void)
     if (now === undefined) return neverStarted
     // It may have held that text before: then writing it changed nothing, and is done as well.
-    if (now === unmarked(text)) {
-      const diff = overwrite ? replaced : FileDiff.unified(where, undefined, text)
-      return { _tag: "Done", result: { path: where, created: !overwrite, diff } } as const
+    if (now === LineEnds.kept(now, unmarked(text))) {
+      // A file of CRLF was there before: a new one has the line ends of the text.
+      const created = !overwrite && now === unmarked(text)
+      const diff = created ? FileDiff.unified(where, undefined, text) : replaced
+      return { _tag: "Done", result: { path: where, created, diff } } as const
     }
     return overwrite ? neverStarted : unknown
   }).pipe(Effect.orElseSucceed(() => unknown))

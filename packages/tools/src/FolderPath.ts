@@ -5,7 +5,7 @@
  * at that place, and where links lead, is for `RealPath` and `Held`.
  *
  * Invariants
- *   P1  The parts hold no separator, no NUL, no "." and no "..": joined to the folder they cannot leave it.
+ *   P1  The parts hold no separator, no NUL, no half character, no "." and no "..": joined to the folder they cannot leave it.
  *
  * @since 0.1.0
  */
@@ -27,6 +27,8 @@ export interface Place {
 export const parse = (path: string, place: Place): Result.Result<ReadonlyArray<string>, string> => {
   if (path.trim() === "") return Result.fail("the path is empty")
   if (path.includes("\0")) return Result.fail("the path contains a NUL character")
+  // The system gets U+FFFD for half a character, so that two paths would name one file.
+  if (/\p{Surrogate}/u.test(path)) return Result.fail("the path contains half a character (a lone surrogate)")
   const asked = partsOf(path)
   const roots = place.roots.map(partsOf)
   if (path.length > maxLength || asked.length > maxDepth) return Result.fail("the path is too long")

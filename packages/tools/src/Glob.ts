@@ -30,8 +30,33 @@ export const compile = (glob: string): Effect.Effect<(path: string) => boolean, 
         nonegate: true,
         platform: "linux"
       })
-      return (path: string) => compiled.match(path)
+      return { compiled, wrong: compiled.globSet.map(fault).find((one) => one !== undefined) }
     },
     catch: () => bad("this is no glob: use *, **, ?, [abc] and {a,b}")
-  })
+  }).pipe(
+    Effect.flatMap(({ compiled, wrong }) =>
+      wrong === undefined ? Effect.succeed((path: string) => compiled.match(path)) : Effect.fail(bad(wrong))
+    )
+  )
 }
+
+/** What would be taken literally, and then match nothing without a word, in a glob whose braces are expanded. */
+const fault = (glob: string): string | undefined => {
+  let depth = 0
+  for (let index = 0; index < glob.length; index++) {
+    const letter = glob.charAt(index)
+    if (letter === "{") depth++
+    if (letter === "}" && depth > 0) depth--
+    if (letter !== "[") continue
+    // One that comes first is one of the characters.
+    const first = index + (/[!^]/.test(glob.charAt(index + 1)) ? 2 : 1)
+    const end = glob.indexOf("]", first + 1)
+    if (end === -1) return `the [ at character ${index + 1} has no ]`
+    if (hasBackwardRange(glob.slice(first, end))) return `the range at character ${first + 1} goes backwards`
+    index = end
+  }
+  return depth > 0 ? "a { has no }" : undefined
+}
+
+const hasBackwardRange = (characters: string): boolean =>
+  [...characters.matchAll(/([^-])-(?=([^-]))/gu)].some(([, from = "", to = ""]) => from > to)

@@ -7,6 +7,7 @@
  * Invariants
  *   L1  Links are never followed; every folder is reached through the one that holds it.
  *   L2  It is bounded: files, entries looked at, depth, time. What is left out for that is said.
+ *   L3  Other fibers run meanwhile: between two entries, after at most `turn` of work.
  *
  * @since 0.1.0
  */
@@ -38,19 +39,24 @@ const maxEntries = 100_000
 const maxDepth = 32
 /** Well within the 30 s that a tool call has. */
 const maxTime = Duration.seconds(10)
+/** How long others wait at most, and the time for one entry. */
+const turn = Duration.millis(25)
 const skipped = new Set([".git/", "node_modules/"])
 
 interface Walk extends Options {
   readonly files: Array<string>
   readonly until: number
+  /** When others had their turn. */
+  turnedAt: number
   entries: number
   truncated: boolean
 }
 
 /** The files of a folder. */
 export const list = Effect.fnUntraced(function* (root: Held, options: Options): Effect.fn.Return<Listed, Fault> {
-  const until = (yield* Clock.currentTimeMillis) + Duration.toMillis(maxTime)
-  const walk: Walk = { ...options, files: [], until, entries: 0, truncated: false }
+  const now = yield* Clock.currentTimeMillis
+  const until = now + Duration.toMillis(maxTime)
+  const walk: Walk = { ...options, files: [], until, turnedAt: now, entries: 0, truncated: false }
   yield* visit(walk, { held: root, path: "", rules: [], depth: 0 })
   const { files, truncated } = walk
   return files.length > options.limit ? { files: files.slice(0, options.limit), truncated: true } : { files, truncated }
@@ -68,7 +74,7 @@ const visit = (walk: Walk, { depth, held, path, rules }: Place): Effect.Effect<v
   Effect.gen(function* () {
     const names = yield* held.names(maxEntries - walk.entries)
     walk.entries += names.length
-    const all = names.includes(".gitignore") ? [...rules, ...(yield* rulesIn(held, path))] : rules
+    const all = names.includes(".gitignore") ? [...rules, ...(yield* rulesIn(held, path, rules))] : rules
     for (const name of names.filter(isListed).toSorted(byCodeUnits)) {
       if (yield* isOver(walk)) return
       const entry = path + name
@@ -86,11 +92,15 @@ const visit = (walk: Walk, { depth, held, path, rules }: Place): Effect.Effect<v
   })
 
 /** A cut is certain only with one file more than asked for. */
-const isOver = (walk: Walk): Effect.Effect<boolean> =>
-  Effect.map(Clock.currentTimeMillis, (now) => {
-    if (walk.entries >= maxEntries || now >= walk.until) walk.truncated = true
-    return walk.files.length > walk.limit || now >= walk.until
-  })
+const isOver = Effect.fnUntraced(function* (walk: Walk) {
+  const now = yield* Clock.currentTimeMillis
+  if (now - walk.turnedAt >= Duration.toMillis(turn)) {
+    yield* Effect.yieldNow
+    walk.turnedAt = yield* Clock.currentTimeMillis
+  }
+  if (walk.entries >= maxEntries || now >= walk.until) walk.truncated = true
+  return walk.files.length > walk.limit || now >= walk.until
+})
 
 /** So that `a.ts` comes before `a/b.ts`, as their paths do. */
 const byCodeUnits = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
@@ -99,9 +109,16 @@ const byCodeUnits = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 
 const isListed = (name: string): boolean => !name.includes("\\") && !skipped.has(name) && !AtomicWrite.isTemporary(name)
 
 /** One that cannot be read has no rules. */
-const rulesIn = (held: Held, path: string): Effect.Effect<ReadonlyArray<Ignored.Rules>> =>
+const rulesIn = (
+  held: Held,
+  path: string,
+  above: ReadonlyArray<Ignored.Rules>
+): Effect.Effect<ReadonlyArray<Ignored.Rules>> =>
   Snapshot.take(held, ".gitignore", "read").pipe(
     Effect.flatMap(({ bytes }) => FileText.decode(bytes)),
-    Effect.map(({ text }) => [Ignored.parse(path, text)]),
+    Effect.map(({ text }) => {
+      const room = above.reduce((left, { weight }) => left - weight, Ignored.maxWeight)
+      return [Ignored.parse(path, text, room)]
+    }),
     Effect.orElseSucceed(() => [])
   )

@@ -15,8 +15,7 @@
  *
  * @since 0.1.0
  */
-import { readdirSync, readFileSync } from "node:fs"
-import * as CommandName from "./CommandName.ts"
+import { closeSync, openSync, readdirSync, readFileSync, readSync } from "node:fs"
 
 export interface Entry {
   readonly pid: number
@@ -64,10 +63,12 @@ export const entry = (pid: number): Entry | undefined => {
   return { pid, zombie, parent: at(4), group: at(5), session: at(6), start: at(22) }
 }
 
-/** The name of a process for people, bounded and without what looks like a key. */
-export const name = (pid: number): string => {
-  const line = read(pid, "cmdline") ?? ""
-  return CommandName.of(line === "" ? [`[${(read(pid, "comm") ?? "unknown").trim()}]`] : line.split("\0"))
+/** The beginning of its command line as the system has it; empty if it is gone. Quick: nothing is made of it yet. */
+export const commandLine = (pid: number): string => {
+  const line = beginning(pid, "cmdline")
+  if (line !== "") return line
+  const name = beginning(pid, "comm").trim()
+  return name === "" ? "" : `[${name}]`
 }
 
 /** What is asked of each process that belongs. */
@@ -137,5 +138,22 @@ const read = (pid: number, file: string): string | undefined => {
     return readFileSync(`/proc/${pid}/${file}`, "latin1")
   } catch {
     return undefined
+  }
+}
+
+/** In bytes; a command line may have 2 MB, and one path in it 4,096. */
+const maxBeginning = 5_000
+
+const beginning = (pid: number, file: string): string => {
+  try {
+    const descriptor = openSync(`/proc/${pid}/${file}`, "r")
+    try {
+      const buffer = Buffer.alloc(maxBeginning)
+      return buffer.toString("utf8", 0, readSync(descriptor, buffer, 0, maxBeginning, 0))
+    } finally {
+      closeSync(descriptor)
+    }
+  } catch {
+    return ""
   }
 }

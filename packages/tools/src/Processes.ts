@@ -7,7 +7,8 @@
  * Invariants
  *   P1  After `end` each of them is dead or in `leftRunning`.
  *   P2  SIGTERM comes first; SIGKILL to those that live after `grace`.
- *   P3  `end` takes at most `grace` and 1 second.
+ *   P3  `end` takes at most `grace` and 1 second. Only what is reported is named, after the signals: a process chooses
+ *       its name.
  *
  * @since 0.1.0
  */
@@ -75,7 +76,7 @@ const table = (leader: Pick<ProcessTable.Entry, "pid" | "start">, marks: Process
       isNewlyDead: (entry) => dead.size !== dead.add(identity(entry)).size,
       found: (entry) => {
         const key = identity(entry)
-        const one = known.get(key) ?? { pid: entry.pid, command: ProcessTable.name(entry.pid) }
+        const one = known.get(key) ?? named(entry.pid, known.size)
         send(entry.pid, signalOf(key))
         known.set(key, one)
         alive.set(key, one)
@@ -84,6 +85,24 @@ const table = (leader: Pick<ProcessTable.Entry, "pid" | "start">, marks: Process
     return { alive, sure }
   }
 }
+
+/** Most of what is reported are the first 32; this many command lines are kept. Of others only the living have one. */
+const maxKept = 256
+
+/** A dead process has no command line, so it is read before the signal; a name is made of it when somebody asks. */
+const named = (pid: number, index: number): Process => {
+  const kept = index < maxKept ? ProcessTable.commandLine(pid) : undefined
+  let command: string | undefined
+  return {
+    pid,
+    get command() {
+      return (command ??= CommandName.of((kept || ProcessTable.commandLine(pid) || "[unknown]").split("\0")))
+    }
+  }
+}
+
+const reported = (all: ReadonlyArray<Process>): ReadonlyArray<Process> =>
+  all.map(({ command, pid }) => ({ pid, command }))
 
 /** The process group as a whole, where there is no table. Exported for its test. */
 export const group = (leader: number, program: string): Look => {
@@ -108,7 +127,7 @@ export const ended = (look: Look, leader: string): Processes => {
   return {
     alive: Effect.map(
       until(() => look(() => 0), 0),
-      others
+      (alive) => reported(others(alive))
     ),
     end: Effect.fnUntraced(function* (grace) {
       const seen = new Map<string, Process>()
@@ -122,7 +141,7 @@ export const ended = (look: Look, leader: string): Processes => {
       yield* until(() => noted(term), Duration.toMillis(grace))
       const left = yield* until(() => noted(() => "SIGKILL"), killing)
       for (const key of left.keys()) seen.delete(key)
-      return { killed: others(seen).slice(0, maxKilled), leftRunning: [...left.values()] }
+      return { killed: reported(others(seen).slice(0, maxKilled)), leftRunning: reported([...left.values()]) }
     })
   }
 }

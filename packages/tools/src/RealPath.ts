@@ -31,8 +31,7 @@ export const resolve = Effect.fnUntraced(function* (
     // Whatever is wrong with a longer path may be a secret of the place that it leads to: first see where that is.
     const real = yield* Effect.result(attempt(() => realpath(join(root, ...parts.slice(0, count)))))
     if (real._tag === "Failure") continue
-    if (!isInside(root, real.success))
-      return yield* refused("outside", "the path leads out of the folder through a link")
+    if (!isInside(root, real.success)) return yield* leadsOut
     const there = real.success
       .slice(root.length)
       .split(sep)
@@ -45,13 +44,14 @@ export const resolve = Effect.fnUntraced(function* (
   return yield* refused("unavailable", "the folder itself is gone")
 })
 
+/** One answer for what lies outside and for what does not exist there: else it would tell which of both. */
+const leadsOut = Effect.fail(refused("outside", "the path contains a link that leads out of the folder, or nowhere"))
+
 /** What has no real path is missing, or a link without an end, or cannot be looked at. */
 const absent = (path: string): Effect.Effect<void, Fault> =>
   attempt(() => lstat(path)).pipe(
     Effect.flatMap((info) =>
-      info.isSymbolicLink()
-        ? Effect.fail(refused("outside", "the path contains a link that leads nowhere"))
-        : Effect.fail(refused("unavailable", "it cannot be opened"))
+      info.isSymbolicLink() ? leadsOut : Effect.fail(refused("unavailable", "it cannot be opened"))
     ),
     Effect.catchIf(
       ({ kind }) => kind === "missing",

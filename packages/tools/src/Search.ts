@@ -19,12 +19,14 @@ import * as Pattern from "./Pattern.ts"
 export const maxMatches = 100
 /** Of a line, around its match. In UTF-16 units. */
 export const maxShown = 200
-/** Longer lines are data or minified code; only their beginning is searched. In UTF-16 units. */
+/** Longer lines are data or minified code; only their beginning is searched, and less for a large pattern. In UTF-16 units. */
 export const maxLine = 5_000
 /** Well within the 30 s that a tool call has. */
 const maxTime = Duration.seconds(10)
-/** What is searched before others have their turn: UTF-16 units times size of the pattern, at most 50 ms. */
-const share = 1_000_000
+/** What is searched before others have their turn, be it one line: UTF-16 units times size: 10 to 80 ms (measured). */
+const share = 500_000
+/** And how long at most, where the machine is slow; in ms. */
+const turn = 25
 /** Files that are read ahead while one is searched; they come in order all the same. */
 const ahead = 8
 
@@ -81,22 +83,27 @@ export const search = Effect.fnUntraced(function* (
 /** True if the search is over. */
 const within = (found: Search, path: string, text: string): Effect.Effect<boolean> =>
   Effect.gen(function* () {
+    const clock = yield* Clock.Clock
+    const most = Math.min(maxLine, Math.floor(share / found.pattern.size))
     let number = 0
     let searched = 0
+    let turnedAt = clock.currentTimeMillisUnsafe()
     for (let start = 0; start < text.length;) {
       const newline = text.indexOf("\n", start)
       const end = newline === -1 ? text.length : newline
-      const line = text.slice(start, Math.min(end, start + maxLine)).replace(/\r$/, "")
+      const line = text.slice(start, Math.min(end, start + most)).replace(/\r$/, "")
       number++
-      const at = found.pattern.find(line)
-      if (at !== -1 && !take(found, { path, line: number, text: around(line, at) })) return true
       // Something for each line, so that empty ones count too.
       searched += (line.length + 10) * found.pattern.size
+      if (searched > share || clock.currentTimeMillisUnsafe() - turnedAt >= turn) {
+        yield* Effect.yieldNow
+        turnedAt = clock.currentTimeMillisUnsafe()
+        searched = line.length * found.pattern.size
+        if (turnedAt >= found.until) return true
+      }
+      const at = found.pattern.find(line)
+      if (at !== -1 && !take(found, { path, line: number, text: around(line, at) })) return true
       start = end + 1
-      if (searched < share) continue
-      searched = 0
-      yield* Effect.yieldNow
-      if ((yield* Clock.currentTimeMillis) >= found.until) return true
     }
     return (yield* Clock.currentTimeMillis) >= found.until
   })

@@ -18,7 +18,7 @@ export interface Snapshot {
   readonly bytes: Uint8Array
   readonly dev: bigint
   readonly ino: bigint
-  /** The permission bits. */
+  /** The permission bits; not setuid and setgid, which were given to another content. */
   readonly mode: number
 }
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { execFileSync } from "node:child_process"
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { homedir } from "node:os"
 import { join } from "node:path"
 import { vi } from "vitest"
@@ -36,11 +36,13 @@ describe.skipIf(!linux)("Bubblewrap", () => {
 
   it.live("an option that is wrong is named", () =>
     Effect.gen(function* () {
+      symlinkSync("/", join(cwd(), "link"))
       const cases = [
         ["writable", { writable: ["relative"] }],
         ["writable", { writable: ["/"] }],
         ["writable", { writable: ["/usr/.."] }],
         ["writable", { writable: [join(cwd(), "gone")] }],
+        ["writable", { writable: [join(cwd(), "link")] }],
         ["readable", { writable: [], readable: ["/proc/"] }],
         ["grace", { writable: [], grace: "1 minute" }]
       ] as const
@@ -105,6 +107,53 @@ describe.skipIf(!linux)("Bubblewrap", () => {
         expect(result.output).toMatch(/\bh\n$/)
         for (const path of ["out/b", "read/c", "d"]) expect(existsSync(join(cwd(), path))).toBe(false)
         for (const path of [probe, `/etc/waystone-${process.pid}`, "/e", "/tmp/h"]) expect(existsSync(path)).toBe(false)
+      })
+    )
+
+    it.live("W1 nothing of the kernel's can be opened for writing, and what a shell needs of /proc works", () =>
+      Effect.gen(function* () {
+        // Opened only: nothing is written, and nothing is made.
+        const kernel = "find /proc -path '/proc/[0-9]*' -prune -o -type f -print; find /sys -type f 2>/dev/null"
+        const open = `n=0; for f in $(${kernel}); do n=$((n+1)); { true >>"$f"; } 2>/dev/null && echo "opened $f"; done; echo $n`
+        const { output } = yield* sh(open)
+        expect(output).not.toContain("opened")
+        expect(Number(output)).toBeGreaterThan(500)
+        const more = yield* sh(
+          "mount -o remount,rw /proc; umount /proc; true >>/proc/sys/kernel/core_pattern && echo no"
+        )
+        expect(more.output).not.toMatch(/no\n$/)
+        const nested =
+          "unshare -Urm sh -c 'umount /proc; mount -o remount,rw /proc; true >>/proc/sys/vm/swappiness && echo no'"
+        expect((yield* sh(nested)).output).not.toMatch(/no\n$/)
+        expect((yield* sh("echo a | cat /dev/fd/0; echo b | tee /proc/self/fd/1 | cat")).output).toMatch(/^a\nb\n/)
+      })
+    )
+
+    it.live("W3 a program or a folder that is not in the sandbox is CommandUnavailable, and says no path", () =>
+      Effect.gen(function* () {
+        mkdirSync(join(cwd(), "in"))
+        mkdirSync(join(cwd(), "out"))
+        writeFileSync(join(cwd(), "out/tool"), "#!/bin/sh\necho ran\n", { mode: 0o755 })
+        const all = { writable: [join(cwd(), "in")] }
+        const asked = (argv: readonly [string, ...Array<string>], at: string, env: Record<string, string> = {}) =>
+          CommandRunner.use(({ run }) => run({ argv, cwd: join(cwd(), at), env, timeout: 5000 })).pipe(Effect.result)
+        yield* Effect.gen(function* () {
+          for (const result of [
+            yield* asked(["true"], "out"),
+            yield* asked([join(cwd(), "out/tool")], "in"),
+            yield* asked(["tool"], "in", { PATH: `${join(cwd(), "out")}:/usr/bin:/bin` })
+          ]) {
+            expect(result).toMatchObject({ failure: { _tag: "CommandUnavailable" } })
+            expect(result._tag === "Failure" && result.failure.message).toMatch(
+              /^the sandbox could not start it: [^/]*$/
+            )
+          }
+          // A command cannot say of itself that it did not start.
+          const script = "echo 'bwrap: execvp x: No such file' >&2; echo '{}' >&3; exit 1"
+          for (const argv of [["/bin/false"], ["/bin/sh", "-c", script]] as const) {
+            expect(yield* asked([...argv], "in")).toMatchObject({ success: { status: "exited", exitCode: 1 } })
+          }
+        }).pipe(Effect.provide(layer(all)))
       })
     )
 

@@ -49,6 +49,34 @@ describe("CommandOutput", () => {
     expect(shown(output)).toBe("\uFFFDA\uFFFD")
   })
 
+  it.each([
+    ["one start after the other", (start: string) => start.repeat(500_000)],
+    ["starts in text", (start: string) => `${start}text `.repeat(150_000)],
+    ["one start of a long text", (start: string) => start + "0".repeat(1_000_000)],
+    ["starts within another string", (start: string) => `\u001BP${`${start}[0 `.repeat(200_000)}`],
+    ["starts and half an end", (start: string) => `${start}\u001B`.repeat(300_000)]
+  ])("O4 1 MB takes no time, in one piece and in many: %s", (_, make) => {
+    const codes = ["\u0084", "\u0090", "\u0098", "\u009B", "\u009C", "\u009D", "\u009E", "\u009F"]
+    const escapes = ["\u001B", "\u001B[", "\u001BP", "\u001BX", "\u001B]", "\u001B^", "\u001B_", "\u001B ", "\u001B[0 "]
+    for (const start of [...codes, ...escapes]) {
+      const text = make(start)
+      const from = performance.now()
+      CommandOutput.plain(text)
+      expect([start, performance.now() - from < 1000]).toEqual([start, true])
+    }
+    const all = bytes(make("\u0090"))
+    const output = CommandOutput.make(1000)
+    const pipe = output.open()
+    const from = performance.now()
+    for (let at = 0; at < all.length; at += 1000) pipe.add(all.slice(at, at + 1000))
+    pipe.end()
+    expect(performance.now() - from).toBeLessThan(1000)
+  })
+
+  it("O3 a string ends where another one starts", () => {
+    expect(CommandOutput.plain("a\u0090b\u009Dc\u009Cd\u001B]e\u0098f\u0007g")).toBe("abdeg")
+  })
+
   it("O3 no control character but newline and tab is left", () => {
     const all = Array.from({ length: 160 }, (_, code) => `${String.fromCharCode(code)}m`).join("")
     expect(CommandOutput.plain(all).match(/[^\P{Cc}\n\t]/u)).toBe(null)

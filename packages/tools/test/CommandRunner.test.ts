@@ -4,7 +4,7 @@ import * as Schedule from "effect/Schedule"
 import * as Fiber from "effect/Fiber"
 import { existsSync } from "node:fs"
 import { join } from "node:path"
-import { CommandRunner } from "../src/CommandRunner.ts"
+import { type Command, CommandRunner } from "../src/CommandRunner.ts"
 import { cwd, linux, marked, runner, sh, watched } from "./support/commands.ts"
 
 const exists = (file: string) =>
@@ -80,6 +80,29 @@ describe.skipIf(!linux)("CommandRunner", () => {
       })
     )
 
+    it.live("C1 what comes while the processes that are left are looked for is read too", () =>
+      Effect.gen(function* () {
+        const options = { background: "leave" } as const
+        const result = yield* sh("(sleep 0.27; echo last) & echo first", { options })
+        expect(result.output).toBe("first\nlast\n")
+        yield* nothingMarked
+      })
+    )
+
+    it.live("a command that is none is CommandUnavailable, whatever an untyped caller gives", () =>
+      Effect.gen(function* () {
+        const good: Command = { argv: ["true"], cwd: cwd(), timeout: 1000 }
+        const bad = [{ argv: [] }, { argv: undefined }, { argv: "true" }, { argv: [1] }, { argv: ["true", null] }]
+        const others = [{ cwd: undefined }, { cwd: 3 }, { env: { A: 1 } }, { env: null }, { timeout: undefined }]
+        for (const wrong of [...bad, ...others, { timeout: {} }, { timeout: "soon" }, { maxOutput: "1" }]) {
+          const command: Command = Object.assign({ ...good }, wrong)
+          const error = yield* Effect.flip(CommandRunner.use(({ run }) => run(command)))
+          expect([wrong, error]).toMatchObject([wrong, { _tag: "CommandUnavailable" }])
+        }
+        expect(yield* CommandRunner.use(({ run }) => run(good))).toMatchObject({ exitCode: 0 })
+      }).pipe(Effect.provide(runner()))
+    )
+
     it.live.each([0, 1, 7, 127, 255])("an exit code is a result: %s", (code) =>
       Effect.gen(function* () {
         expect(yield* sh(`exit ${code}`)).toMatchObject({ status: "exited", exitCode: code, killed: [] })
@@ -101,6 +124,22 @@ describe.skipIf(!linux)("CommandRunner", () => {
           expect(result).toMatchObject({ status: "timed-out", killed: [], leftRunning: [] })
           expect(result.durationMs).toBeLessThan(300 + 500 + 500)
         }
+      })
+    )
+
+    it.live("C3 P1 60 processes with names that are hard to read are dead in time", () =>
+      Effect.gen(function* () {
+        const name = "key".repeat(30_000)
+        const script = `mkfifo p; i=0
+          while [ $i -lt 60 ]; do setsid env -i /bin/sh -c 'read x <p' "$1" "$1" & i=$((i+1)); done; sleep 0.3`
+        const result = yield* CommandRunner.use(({ run }) =>
+          run({ argv: ["/bin/sh", "-c", script, "sh", name], cwd: cwd(), timeout: "5 seconds" })
+        ).pipe(Effect.provide(runner()))
+        expect(marked()).toEqual([])
+        expect(result).toMatchObject({ status: "exited", leftRunning: [] })
+        expect(result.killed).toHaveLength(32)
+        for (const { command } of result.killed) expect(command).toMatch(/^(sh|env) .{1,80}$/)
+        expect(result.durationMs).toBeLessThan(3000)
       })
     )
 

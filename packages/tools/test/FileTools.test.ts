@@ -69,6 +69,31 @@ describe("FileTools", () => {
     })
   )
 
+  it.live("write_file keeps the line ends of a file that has CRLF everywhere, unless the text has some", () =>
+    Effect.gen(function* () {
+      const { read, reconcile, use } = yield* tools({ crlf: "a\r\nb\r\n", mixed: "a\r\nb\n", lf: "a\n", one: "a" })
+      for (const [path, text, expected] of [
+        ["crlf", "x\ny\n", "x\r\ny\r\n"],
+        ["crlf", "x\ny\r\n", "x\ny\r\n"],
+        ["mixed", "x\ny\n", "x\ny\n"],
+        ["lf", "x\ny\n", "x\ny\n"],
+        ["one", "x\ny\n", "x\ny\n"]
+      ] as const) {
+        expect(yield* use("write_file", { path, text, overwrite: true })).toMatchObject({ created: false })
+        expect([path, read(path)]).toEqual([path, expected])
+      }
+      yield* use("write_file", { path: "new", text: "x\r\ny\r\n" })
+      // The same text again is no change, and after a crash it is done.
+      const again = { path: "new", text: "x\ny\n" }
+      expect(yield* use("write_file", again)).toEqual({ path: "new", created: false, diff: "" })
+      expect(yield* reconcile("write_file", again)).toMatchObject({ _tag: "Done", result: { created: false } })
+      expect(yield* reconcile("write_file", { ...again, overwrite: true })).toMatchObject({ _tag: "Done" })
+      expect(yield* reconcile("write_file", { ...again, text: "z\n", overwrite: true })).toEqual({
+        _tag: "NeverStarted"
+      })
+    })
+  )
+
   it.live("read_files gives several files and ranges; one that cannot be read does not lose the others", () =>
     Effect.gen(function* () {
       const { use } = yield* tools({ a: "1\n2\n3\n", b: "x", bin: "\0" })

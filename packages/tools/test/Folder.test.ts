@@ -100,6 +100,20 @@ describe("Folder", () => {
           "//server/share/f"
         ]
         const refused = [linked, lost, up, absolute, odd].flat()
+        // R1: no answer tells whether something lies where a link leads.
+        symlinkSync("/root/no-such-file", join(root, "far"))
+        symlinkSync("/etc/passwd", join(root, "near"))
+        const messages = new Set<string>()
+        for (const path of [...linked, ...lost, "far", "near", "far/x", "near/x"]) {
+          for (const asked of [
+            folder.read(path),
+            folder.create(path, "evil"),
+            folder.update(path, () => same("evil"))
+          ]) {
+            messages.add((yield* Effect.flip<unknown, { readonly message: string }, never>(asked)).message)
+          }
+        }
+        expect([...messages]).toHaveLength(1)
         for (const path of refused) {
           expect([path, yield* tag(folder.read(path))]).toEqual([path, "OutsideFolder"])
           expect([path, yield* tag(folder.create(path, "evil"))]).toEqual([path, "OutsideFolder"])
@@ -292,6 +306,50 @@ describe("Folder", () => {
         const late = yield* Effect.flip(AtomicWrite.create(yield* hold(root), "x", new Uint8Array()))
         expect(late.kind).toBe("exists")
         expect(readdirSync(root)).toEqual(["x"])
+      })
+    )
+
+    it.live("A2 a creation that fails leaves none of the folders that it made, and all others", () =>
+      Effect.gen(function* () {
+        const { folder, root } = yield* confined({ "there/f": "" }, hold)
+        mkdirSync(join(root, "empty"))
+        for (const path of ["new/deep", "there/new", "empty", "empty/new"]) {
+          expect(yield* tag(folder.create(`${path}/${"n".repeat(300)}`, "x"))).toBe("FileUnavailable")
+          expect(yield* tag(folder.create(`${path}/${"n".repeat(300)}/f`, "x"))).toBe("FileUnavailable")
+        }
+        // One that somebody else made in the moment before stays too.
+        const AtomicWrite = yield* Effect.promise(() => import("../src/AtomicWrite.ts"))
+        const made = Effect.flatMap(hold(root), (held) => AtomicWrite.folder(held, "empty"))
+        yield* made.pipe(Effect.andThen(Effect.fail("no")), Effect.scoped, Effect.flip)
+        expect(readdirSync(root).toSorted()).toEqual(["empty", "there"])
+        expect([readdirSync(join(root, "there")), readdirSync(join(root, "empty"))]).toEqual([["f"], []])
+        yield* folder.create("new/deep/f", "x")
+        expect(readFileSync(join(root, "new/deep/f"), "utf8")).toBe("x")
+      })
+    )
+
+    it.live("names of unfinished writes cannot be written, and only they are not listed", () =>
+      Effect.gen(function* () {
+        const own = ".waystone-00000000-0000-4000-8000-000000000000.tmp"
+        const { folder, root } = yield* confined({ [own]: "", ".waystone-mine.tmp": "", ".waystone-.tmp.ts": "" }, hold)
+        expect((yield* folder.list()).files).toEqual([".waystone-.tmp.ts", ".waystone-mine.tmp"])
+        for (const path of [".waystone-other.tmp", "d/.waystone-other.tmp", ".waystone-d.tmp/f"]) {
+          expect([path, yield* tag(folder.create(path, "x"))]).toEqual([path, "FileUnavailable"])
+        }
+        symlinkSync(own, join(root, "link"))
+        for (const path of [own, ".waystone-mine.tmp", "link"]) {
+          expect([path, yield* tag(folder.update(path, () => same("x")))]).toEqual([path, "FileUnavailable"])
+        }
+        expect(readdirSync(root)).toHaveLength(4)
+      })
+    )
+
+    it.live("setuid, setgid and sticky bits are not given to a new content", () =>
+      Effect.gen(function* () {
+        const { folder, root } = yield* confined({ run: "#!/bin/sh\n" }, hold)
+        chmodSync(join(root, "run"), 0o7755)
+        yield* folder.update("run", (text) => same(`${text}exit\n`))
+        expect(statSync(join(root, "run")).mode & 0o7777).toBe(0o755)
       })
     )
 

@@ -39,6 +39,9 @@ describe("FolderPath", () => {
     ["", "refused"],
     ["\t", "refused"],
     ["a\0", "refused"],
+    ["x\ud800.txt", "refused"],
+    ["a/\udfff/x", "refused"],
+    ["😀", "😀"],
     ["a/".repeat(FolderPath.maxDepth), "a/".repeat(FolderPath.maxDepth).slice(0, -1)],
     ["a/".repeat(FolderPath.maxDepth + 1), "refused"],
     ["a".repeat(FolderPath.maxLength + 1), "refused"]

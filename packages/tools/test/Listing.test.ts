@@ -4,6 +4,7 @@ import { execFileSync } from "node:child_process"
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Glob from "../src/Glob.ts"
+import * as Ignored from "../src/Ignored.ts"
 import { confined, holds } from "./support/folders.ts"
 
 const listed = (folder: Effect.Success<ReturnType<typeof confined>>["folder"], glob?: string) =>
@@ -38,7 +39,7 @@ describe("Listing", () => {
       const { folder } = yield* confined(Object.fromEntries(names.map((name) => [name, ""])))
       const all = [...names].toSorted((a, b) => (a < b ? -1 : 1))
       expect(yield* folder.list()).toEqual({ files: all, truncated: false })
-      for (let limit = 0; limit <= names.length + 1; limit++) {
+      for (let limit = 1; limit <= names.length + 1; limit++) {
         expect(yield* folder.list({ limit })).toEqual({ files: all.slice(0, limit), truncated: limit < names.length })
       }
     })
@@ -138,10 +139,88 @@ describe("Listing", () => {
     ["{1..99999999}", "5"],
     [`${"+(a|aa)".repeat(20)}b`, "a".repeat(100)],
     ["[a-z]*?".repeat(28), "a".repeat(250)],
-    ["{".repeat(200), "{"]
+    [`${"{".repeat(99)}a${"}".repeat(99)}`, "{"]
   ] as const)("the glob %s takes no time", ([glob, path]) =>
     Effect.gen(function* () {
       expect(yield* timeOf(glob, path)).toBeLessThan(200)
+    })
+  )
+
+  it.live("L3 others run while rules that take long are asked", () =>
+    Effect.gen(function* () {
+      const rules = Array.from({ length: 1000 }, (_, n) => `*a*a*ab${n}`).join("\n")
+      const names = Array.from({ length: 60 }, (_, n) => [`${"a".repeat(240)}${n}`, ""])
+      const { folder } = yield* confined({ ".gitignore": rules, ...Object.fromEntries(names) })
+      let [last, longest] = [performance.now(), 0]
+      const ticking = Effect.forever(
+        Effect.andThen(
+          Effect.sleep("1 millis"),
+          Effect.sync(() => ([last, longest] = [performance.now(), Math.max(longest, performance.now() - last)]))
+        )
+      )
+      yield* Effect.forkChild(ticking, { startImmediately: true })
+      yield* Effect.sleep("20 millis")
+      longest = 0
+      expect((yield* folder.list()).files).toHaveLength(61)
+      expect(longest).toBeLessThan(150)
+    })
+  )
+
+  it("the rules that are asked about one path are bounded together", () => {
+    const text = Array.from({ length: 5000 }, (_, n) => `*.name${n}`).join("\n")
+    const above = Ignored.parse("", `first\n${text}\nlast\n`)
+    expect(above.weight).toBeLessThanOrEqual(Ignored.maxWeight)
+    expect(["first", "x.name0", "x.name4999"].map((path) => Ignored.isIgnored(path, [above]))).toEqual([
+      true,
+      true,
+      false
+    ])
+    const below = Ignored.parse("d/", text, Ignored.maxWeight - above.weight)
+    expect(above.weight + below.weight).toBeLessThanOrEqual(Ignored.maxWeight)
+    expect(Ignored.parse("", `${"**/a/".repeat(3)}b\n${"*a".repeat(9)}\n`).weight).toBe(0)
+    const usual = Array.from({ length: 400 }, (_, n) => `*.ending${n}`).join("\n")
+    expect(Ignored.isIgnored("x.ending399", [Ignored.parse("", usual)])).toBe(true)
+  })
+
+  it.live("the rules of a deeper .gitignore have what those above it leave", () =>
+    Effect.gen(function* () {
+      const full = Array.from({ length: 5000 }, (_, n) => `*.name${n}`).join("\n")
+      const { folder } = yield* confined({
+        "a/.gitignore": full,
+        "a/b/.gitignore": "*y\n",
+        "a/b/xy": "",
+        "c/.gitignore": "*y",
+        "c/xy": ""
+      })
+      expect(yield* listed(folder)).toEqual(["a/.gitignore", "a/b/.gitignore", "a/b/xy", "c/.gitignore"])
+    })
+  )
+
+  it.live.each([0, -5, 1.5, Number.NaN, Number.POSITIVE_INFINITY])("a limit of %s is refused", (limit) =>
+    Effect.gen(function* () {
+      const { folder } = yield* confined({ f: "" })
+      expect(yield* Effect.flip(folder.list({ limit }))).toMatchObject({ _tag: "FileUnavailable", path: "." })
+    })
+  )
+
+  it.live.each(["[", "a[b", "src/[!", "[]", "[z-a]", "{a,b", "{{a}", "[a]{", "{[a,b]}"])(
+    "the glob %s is refused",
+    (glob) =>
+      Effect.gen(function* () {
+        expect(yield* Effect.flip(Glob.compile(glob))).toMatchObject({ _tag: "BadPattern", pattern: glob })
+      })
+  )
+
+  it.live.each([
+    ["[]]", "]"],
+    ["[!a]", "b"],
+    ["a]", "a]"],
+    ["a}", "a}"],
+    ["[[:alpha:]]x", "bx"],
+    ["[a-]", "-"]
+  ] as const)("the glob %s names %s", ([glob, name]) =>
+    Effect.gen(function* () {
+      expect((yield* Glob.compile(glob))(name)).toBe(true)
     })
   )
 

@@ -1,32 +1,33 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Effect from "effect/Effect"
+import { execFileSync } from "node:child_process"
 import { readFileSync } from "node:fs"
-import { linux, watched, cwd } from "./support/commands.ts"
-import { parts } from "./support/readme.shell.ts"
+import { fileURLToPath } from "node:url"
+import { cwd, linux, watched } from "./support/commands.ts"
 
-const read = (path: string) => readFileSync(new URL(path, import.meta.url), "utf8")
-const bare = (code: string) => code.replace(/\s/g, "")
-const [, shell = ""] = read("../README.md").split("## Commands and the shell")
-const blocks = [...shell.matchAll(/```ts\n([\s\S]*?)```/g)].map((match) => match[1] ?? "")
+const fixture = (name: string) => new URL(`./fixtures/${name}.ts`, import.meta.url)
+const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8")
 
 describe.skipIf(!linux)("README, commands and the shell", () => {
   watched()
 
-  it("shows code that compiles", () => {
-    expect(blocks.length).toBe(2)
-    const compiled = bare(read("./support/readme.shell.ts"))
-    for (const block of blocks) expect(compiled).toContain(bare(block))
+  it.each(["readme-shell", "readme-command"])("shows code that compiles, with its imports: %s", (name) => {
+    const code = readFileSync(fixture(name), "utf8").trim()
+    expect(readme).toContain(`\`\`\`ts\n${code}\n\`\`\``)
   })
 
-  it.live("shows what comes of it", () =>
-    Effect.gen(function* () {
-      const result = yield* parts(cwd()).program
-      expect(result).toMatchObject({
-        status: "exited",
-        exitCode: 0,
-        output: "built\n",
-        killed: [{ command: "sleep 60" }]
-      })
-    })
-  )
+  it("names every package that its code imports as one to install", () => {
+    const blocks = [...readme.matchAll(/```ts\n([^]*?)```/g)].map(([, code = ""]) => code)
+    const imported = blocks.flatMap((code) =>
+      [...code.matchAll(/from "((?:@[^/"]+\/)?[^/"]+)/g)].map(([, name = ""]) => name)
+    )
+    const installed = /```sh\nnpm install ([^\n]*)\n```/.exec(readme)?.[1]?.split(" ") ?? []
+    expect(blocks).toHaveLength(3)
+    expect(installed).toEqual(expect.arrayContaining(imported.filter((name) => !name.startsWith("node:"))))
+  })
+
+  it("shows what comes of it", () => {
+    const argv = ["--conditions=@waystone/source", fileURLToPath(fixture("readme-command"))]
+    const output = execFileSync(process.execPath, argv, { cwd: cwd(), encoding: "utf8" })
+    expect(output).toBe("exited 0 built sleep 60\n")
+  })
 })

@@ -105,6 +105,50 @@ describe("Search", () => {
   )
 
   it.live.each([
+    "(?:\\pL{20}){10}",
+    "(?:[^a]{30}){30}",
+    "(x+x+)+y|(z|[^a]?c){1,100}",
+    "(?i)(k|\\pL){150}x",
+    "(?i)[\\pL\\pN]".repeat(50)
+  ])("Q2 no line takes long to search, nor does a pattern: %s", (pattern) =>
+    Effect.gen(function* () {
+      const lines = ["a", "é", "aé1ꙮ", "\u2000b", "ab"].map((text) => text.repeat(5000).slice(0, 20_000))
+      let [last, longest] = [performance.now(), 0]
+      const ticking = Effect.forever(
+        Effect.andThen(
+          Effect.sleep("1 millis"),
+          Effect.sync(() => ([last, longest] = [performance.now(), Math.max(longest, performance.now() - last)]))
+        )
+      )
+      yield* Effect.forkChild(ticking, { startImmediately: true })
+      yield* Effect.sleep("20 millis")
+      longest = 0
+      yield* Search.search(
+        made({
+          f: () =>
+            Array.from({ length: 4 }, () => lines)
+              .flat()
+              .join("\n")
+        }),
+        { pattern }
+      )
+      yield* Effect.sleep("5 millis")
+      expect(longest).toBeLessThan(250)
+    })
+  )
+
+  it.live("Q2 of a large pattern less of a long line is searched, of a usual one all that is promised", () =>
+    Effect.gen(function* () {
+      const line = (before: number) => `${" ".repeat(before)}needle`
+      const found = (pattern: string, before: number) =>
+        Effect.map(Search.search(made({ f: () => line(before) }), { pattern }), ({ matches }) => matches.length)
+      expect(yield* found("needle", Search.maxLine - 6)).toBe(1)
+      const large = "needle|(?:[^a]x){400}"
+      expect([yield* found(large, 500), yield* found(large, 2000)]).toEqual([1, 0])
+    })
+  )
+
+  it.live.each([
     "(x+x+)+y",
     "(a|aa)+$b",
     "((a*)*)*b",
@@ -132,6 +176,7 @@ describe("Search", () => {
     ["((a{100}){100}){100}", "invalid repeat count"],
     ["(a{1,1000}){1,1000}", "too large"],
     ["(a?){900}(b?){900}", "the pattern is too large"],
+    ["(?:\\pL{30}){30}", "the pattern is too large"],
     ["a".repeat(1001), "longer than 1000 characters"]
   ] as const)("the pattern %s is refused, with what is wrong and where", ([pattern, message]) =>
     Effect.gen(function* () {
