@@ -1,0 +1,32 @@
+/**
+ * What a worker process is told to do, as its one argument.
+ */
+import * as Schema from "effect/Schema"
+
+export const Store = Schema.Union([
+  Schema.TaggedStruct("Sqlite", { file: Schema.String }),
+  Schema.TaggedStruct("Redis", { url: Schema.String, prefix: Schema.String })
+])
+export type Store = typeof Store.Type
+
+export const effects = ["readonly", "idempotent", "unsafe"] as const
+
+export const Job = Schema.Struct({
+  store: Store,
+  /** An O_APPEND file: one line per effect that took place. */
+  ledger: Schema.String,
+  /** The class of all tools of the agent. */
+  effect: Schema.Literals(effects),
+  /** Calls of one reply that run at once. */
+  concurrency: Schema.Int,
+  /** The Run to drive to its end; without one, the worker sweeps for `due` ones until it is told to stop. */
+  runId: Schema.optionalKey(Schema.String),
+  /** The point at which it kills itself with SIGKILL, counted from 0 in this process. */
+  dieAt: Schema.optionalKey(Schema.Int),
+  /** It stops itself with SIGSTOP right before the first handler acts, after the start of the call was committed. */
+  freeze: Schema.optionalKey(Schema.Boolean)
+})
+export type Job = typeof Job.Type
+
+export const encode = Schema.encodeSync(Schema.fromJsonString(Job))
+export const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(Job))

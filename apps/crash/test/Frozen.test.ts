@@ -1,0 +1,66 @@
+import { expect, it } from "@effect/vitest"
+import { CheckpointStore, Run } from "@waystone/core"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Stream from "effect/Stream"
+import { once } from "node:events"
+import { join } from "node:path"
+import { describe } from "vitest"
+import * as Ledger from "../src/Ledger.ts"
+import * as Stores from "../src/Stores.ts"
+import * as Subject from "../src/Subject.ts"
+import * as Worker from "../src/Worker.ts"
+import { backends, folder } from "./support.ts"
+
+/** Three leases of 10 s. */
+const frozenMillis = 30_000
+
+describe("a process that is stopped for three leases and then goes on", () => {
+  it.live.each(backends.filter(({ available }) => available))(
+    "$name: the Run is taken over meanwhile, and its late write is refused",
+    ({ open }) =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const store = yield* open
+          const runId = "frozen"
+          const job = {
+            store,
+            runId,
+            effect: "idempotent" as const,
+            concurrency: 1,
+            ledger: join(yield* folder, "ledger")
+          }
+          const child = Worker.start({ ...job, freeze: true })
+          const end = yield* Effect.forkChild(Worker.ended(child), { startImmediately: true })
+          yield* Effect.promise(() => once(child.stdout ?? child, "data"))
+          const before = yield* Effect.sleep("500 millis").pipe(
+            Effect.andThen(head(runId)),
+            Effect.provide(Stores.layer(store))
+          )
+          expect(before).toMatchObject({ status: "running", live: true })
+          const froze = Date.now()
+          const other = yield* Worker.run(job)
+          expect(other.output).toContain('"Completed"')
+          expect(Date.now() - froze).toBeGreaterThan(5_000)
+          const events = Stream.runCollect(Run.events(runId)).pipe(Effect.provide(Stores.layer(store)))
+          const written = yield* events
+          yield* Effect.sleep(Math.max(0, frozenMillis - (Date.now() - froze)))
+          child.kill("SIGCONT")
+          const late = yield* Effect.timeoutOrElse(Fiber.join(end), {
+            duration: "20 seconds",
+            orElse: () => Effect.die(new Error("it still runs"))
+          })
+          expect(late.code).toBe(0)
+          // It may act once more when it wakes, under the same key: nothing fences the world outside. But it writes nothing.
+          expect(yield* events).toEqual(written)
+          const acted = Ledger.read(job.ledger).filter(({ item }) => item === "a")
+          expect([1, 2]).toContain(acted.length)
+          expect(new Set(acted.map(({ key }) => key)).size).toBe(1)
+          expect(Subject.items.every((item) => Ledger.read(job.ledger).some((one) => one.item === item))).toBe(true)
+        })
+      ),
+    { timeout: 90_000 }
+  )
+})
+
+const head = (runId: string) => CheckpointStore.CheckpointStore.use((store) => store.head(runId))

@@ -1,0 +1,72 @@
+/**
+ * Encodes a head as fields of a hash, and decodes them again or says which one is damaged.
+ *
+ * @since 0.1.0
+ */
+import { type CheckpointStore, RunError } from "@waystone/core"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+
+/** What the index knows a Run by, but for `updatedAt`, which changes with every append. */
+const Row = Schema.Struct({
+  status: Schema.String,
+  agent: Schema.String,
+  session: Schema.optionalKey(Schema.String),
+  parent: Schema.optionalKey(Schema.String),
+  waiting: Schema.Array(Schema.String),
+  wakeAt: Schema.optionalKey(Schema.Finite)
+})
+export type Row = typeof Row.Type
+
+const decodeRow = Schema.decodeUnknownOption(Schema.fromJsonString(Row))
+
+/** The same row is the same text. */
+export const encode = ({ agent, parent, session, status, waiting, wakeAt }: Row): string =>
+  JSON.stringify({ status, agent, session, parent, waiting, wakeAt })
+
+/** Undefined if it is missing or damaged. */
+export const decode = (row: string | null | undefined): Row | undefined => Option.getOrUndefined(decodeRow(row))
+
+/** Decodes what `scripts/head` gives. */
+export const entry = (
+  runId: string,
+  nowText: string,
+  fields: ReadonlyArray<string | null>
+): Effect.Effect<CheckpointStore.Entry, RunError.CheckpointCorrupt> => {
+  const [seqText, epochText, owner = null, until = null, rowText, updatedAtText, body] = fields
+  const [seq, epoch, updatedAt] = [count(seqText), count(epochText), number(updatedAtText)]
+  if (seq === undefined) return damaged(runId, 0, "head.seq")
+  if (epoch === undefined) return damaged(runId, seq, "head.epoch")
+  if (updatedAt === undefined) return damaged(runId, seq, "head.updatedAt")
+  if (typeof body !== "string") return damaged(runId, seq, "head.body")
+  const row = decode(rowText)
+  if (row === undefined) return damaged(runId, seq, "head.row")
+  const live = owner !== null && Number(until) > Number(nowText)
+  return Effect.succeed({
+    ...row,
+    updatedAt,
+    body,
+    runId,
+    seq,
+    epoch,
+    live,
+    ...(owner === null ? undefined : { owner })
+  })
+}
+
+/** Nothing is repaired or deleted: it is left as it is. */
+export const damaged = (runId: string, seq: number, path: string): Effect.Effect<never, RunError.CheckpointCorrupt> =>
+  Effect.fail(new RunError.CheckpointCorrupt({ runId, seq, path }))
+
+/** A finite number, or nothing. */
+export const number = (text: string | null | undefined): number | undefined => {
+  const value = typeof text === "string" && text !== "" ? Number(text) : Number.NaN
+  return Number.isFinite(value) ? value : undefined
+}
+
+/** A whole number from 0, or nothing. */
+export const count = (text: string | null | undefined): number | undefined => {
+  const value = number(text)
+  return value !== undefined && Number.isSafeInteger(value) && value >= 0 ? value : undefined
+}

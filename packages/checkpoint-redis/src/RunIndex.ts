@@ -1,0 +1,79 @@
+/**
+ * Keeps sorted sets of run ids, by `updatedAt`, so that a list need not look at every Run.
+ *
+ * Invariants
+ *   X1  The index is written after the Run and proves nothing: every entry is checked against the head before it is listed.
+ *   X2  What a crash or a race leaves wrong is put right by whoever meets it (lists), or by looking for it (Repair.ts).
+ *
+ * @since 0.1.0
+ */
+import type { CheckpointStore } from "@waystone/core"
+import * as Effect from "effect/Effect"
+import type * as Redis from "effect/persistence/Redis"
+import type { Command } from "./Command.ts"
+import type { Keys } from "./Keys.ts"
+import type { Row } from "./Row.ts"
+import { place } from "./scripts/place.ts"
+
+/** A Run as the index sees it. */
+export interface Placed {
+  readonly runId: string
+  readonly row: Row
+  readonly updatedAt: number
+}
+
+/** What the index is made of. */
+export interface Deps {
+  readonly redis: Redis.Redis["Service"]
+  readonly command: Command
+  readonly keys: Keys
+}
+
+/** The sets that a Run belongs to. */
+export const setsOf = ({ parent, session, status, waiting, wakeAt }: Row): ReadonlyArray<string> => [
+  "all",
+  `status:${status}`,
+  ...(status === "running" || wakeAt !== undefined ? ["due"] : []),
+  ...(waiting.length > 0 ? ["waiting"] : []),
+  ...(session === undefined ? [] : [`session:${session}`]),
+  ...(parent === undefined ? [] : [`parent:${parent}`])
+]
+
+/** The smallest set that holds every Run that the filter lets through. */
+export const setFor = ({ due, parent, session, status, waiting }: CheckpointStore.Filter): string => {
+  if (session !== undefined) return `session:${session}`
+  if (typeof parent === "string") return `parent:${parent}`
+  if (waiting !== undefined) return "waiting"
+  if (due === true) return "due"
+  const [only, ...others] = status ?? []
+  return only !== undefined && others.length === 0 ? `status:${only}` : "all"
+}
+
+/** Puts a Run where it belongs now, and takes it from where it belonged before. */
+export const put = (deps: Deps, now: Placed, before?: Placed): Effect.Effect<void, CheckpointStore.StoreError> => {
+  const into = setsOf(now.row)
+  const outOf = before === undefined ? [] : setsOf(before.row).filter((set) => !into.includes(set))
+  return placed(deps, { ...now, into, outOf, leftAt: before?.updatedAt ?? 0 })
+}
+
+/** Takes a Run from sets where it does not belong; a later entry stays. */
+export const take = (
+  deps: Deps,
+  {
+    outOf,
+    runId,
+    updatedAt
+  }: { readonly runId: string; readonly updatedAt: number; readonly outOf: ReadonlyArray<string> }
+): Effect.Effect<void, CheckpointStore.StoreError> =>
+  placed(deps, { runId, updatedAt, into: [], outOf, leftAt: updatedAt })
+
+const placed = (
+  { command, keys, redis }: Deps,
+  args: Parameters<typeof place.params>[0]
+): Effect.Effect<void, CheckpointStore.StoreError> =>
+  Effect.asVoid(
+    command(
+      args.runId,
+      redis.eval(place)({ ...args, into: args.into.map(keys.index), outOf: args.outOf.map(keys.index) })
+    )
+  )

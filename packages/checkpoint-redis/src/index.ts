@@ -1,0 +1,1 @@
+export * as RedisStore from "./RedisStore.ts"

@@ -1,0 +1,36 @@
+/**
+ * Removes a Run.
+ *
+ * KEYS  1 head (hash), 2 events (stream).
+ * ARGV  1 expected seq.
+ * Gives removed with what the index knows the Run by, kept if the Run is not at that seq, or corrupt.
+ *
+ * Guarantee: compare-and-delete; both keys of the Run go in one step, or neither.
+ *
+ * @since 0.1.0
+ */
+import * as Redis from "effect/persistence/Redis"
+import type { RunKeys } from "../Keys.ts"
+
+export interface Args {
+  readonly keys: RunKeys
+  readonly expectedSeq: number
+}
+
+export type Reply =
+  | readonly ["removed", row: string | null, updatedAt: string | null]
+  | readonly ["kept"]
+  | readonly ["corrupt", path: string]
+
+export const remove = Redis.script(({ expectedSeq, keys }: Args) => [...keys, expectedSeq], {
+  numberOfKeys: 2,
+  lua: `
+local known = redis.call('HMGET', KEYS[1], 'seq', 'row', 'updatedAt')
+if not known[1] then
+  if redis.call('EXISTS', KEYS[1], KEYS[2]) > 0 then return {'corrupt', 'head'} end
+  return {'kept'}
+end
+if known[1] ~= ARGV[1] then return {'kept'} end
+redis.call('UNLINK', KEYS[1], KEYS[2])
+return {'removed', known[2], known[3]}`
+}).withReturnType<Reply>()

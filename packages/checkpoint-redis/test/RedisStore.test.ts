@@ -1,0 +1,423 @@
+import { afterAll, describe, expect, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Stream from "effect/Stream"
+import * as Keys from "../src/Keys.ts"
+import * as RedisStore from "../src/RedisStore.ts"
+import * as TestServer from "./support/server.ts"
+import { around, created, eventually, failing, head, ids, isAppend, open } from "./support/stores.ts"
+
+const shared = await TestServer.shared("the tests of RedisStore")
+const redis: TestServer.Shared = shared ?? { url: "", send: async () => undefined, stop: async () => {} }
+const { send, url } = redis
+const prefixes: Array<string> = []
+const freshPrefix = () => {
+  const prefix = TestServer.freshPrefix()
+  prefixes.push(prefix)
+  return prefix
+}
+const keysOf = (prefix: string) => Effect.promise(() => TestServer.keysOf(redis, prefix))
+const ask = (...command: ReadonlyArray<string>) => Effect.promise(() => send(...command))
+const reads = { after: 0, limit: 10_000 }
+
+afterAll(async () => {
+  if (shared === undefined) return
+  for (const prefix of prefixes) await TestServer.clean(redis, prefix)
+  await redis.stop()
+})
+
+/** The slot of a cluster that a key is in: CRC16 (XMODEM) of its hash tag. */
+const slotOf = (key: string): number => {
+  const tag = /\{([^}]+)\}/.exec(key)?.[1] ?? key
+  let crc = 0
+  for (const byte of Buffer.from(tag)) {
+    crc ^= byte << 8
+    for (let bit = 0; bit < 8; bit++) crc = crc & 0x8000 ? (crc << 1) ^ 0x1021 : crc << 1
+    crc &= 0xffff
+  }
+  return crc % 16_384
+}
+
+/** Every character that a run id may have, and ids that look like each other or like other keys. */
+const lookAlikes = [
+  "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-",
+  "a",
+  "A",
+  "a:head",
+  "a:events",
+  "a:",
+  ":a",
+  ".",
+  "-",
+  "_",
+  "index",
+  "index:all",
+  "0",
+  "0-0",
+  "x".repeat(128)
+]
+
+describe.skipIf(shared === undefined)("keys", () => {
+  it.live("RI-018 all keys of a Run are in one slot, and all keys of the index", () =>
+    Effect.gen(function* () {
+      const prefix = freshPrefix()
+      const store = yield* open(url, { prefix })
+      const row = head({ session: "s {x} ž", parent: "p{y}", waiting: ["approval"], wakeAt: 1 })
+      for (const runId of lookAlikes) yield* store.append(created(runId, { head: row }))
+      const keys = yield* keysOf(prefix)
+      for (const runId of lookAlikes) {
+        const own = keys.filter((key) => key.startsWith(`${prefix}:{${runId}}:`))
+        expect(own).toHaveLength(2)
+        expect(new Set(own.map(slotOf)).size).toBe(1)
+      }
+      expect(slotOf("{a}b")).toBe(15_495) // as CLUSTER KEYSLOT says
+      const index = keys.filter((key) => key.startsWith("{"))
+      expect(index.length).toBe(6)
+      expect(new Set(index.map(slotOf)).size).toBe(1)
+    })
+  )
+
+  it.live("Runs whose ids look alike, with every allowed character, do not see each other", () =>
+    Effect.gen(function* () {
+      const store = yield* open(url, { prefix: freshPrefix() })
+      for (const runId of lookAlikes)
+        yield* store.append(created(runId, { events: [runId], head: head({ body: runId }) }))
+      for (const runId of lookAlikes) {
+        expect((yield* store.read(runId, reads)).map(({ body }) => body)).toEqual([runId])
+        expect((yield* store.head(runId))?.body).toBe(runId)
+      }
+      expect(ids(yield* store.list({}, { limit: 100 }))).toEqual(lookAlikes.toSorted())
+    })
+  )
+
+  it.live("stores with different prefixes on one server do not see each other", () =>
+    Effect.gen(function* () {
+      const base = freshPrefix()
+      const all = [base, `${base}:`, `${base}.b`, `${base}:index`, `${base}-1`]
+      prefixes.push(...all)
+      const stores = yield* Effect.forEach(all, (prefix) => open(url, { prefix }))
+      for (const [i, store] of stores.entries()) yield* store.append(created("r", { events: [`${i}`] }))
+      for (const [i, store] of stores.entries()) {
+        expect((yield* store.read("r", reads)).map(({ body }) => body)).toEqual([`${i}`])
+        expect(ids(yield* store.list({ due: true }, { limit: 10 }))).toEqual(["r"])
+        expect(yield* store.append(created(`only-${i}`))).toEqual({ _tag: "Committed" })
+        expect(ids(yield* store.list({}, { limit: 10 }))).toEqual([`only-${i}`, "r"])
+        expect(yield* store.remove(`only-${i}`, 1)).toBe(true)
+      }
+      expect(yield* stores[0]?.remove("r", 1) ?? Effect.succeed(false)).toBe(true)
+      for (const store of stores.slice(1)) expect((yield* store.head("r"))?.seq).toBe(1)
+    })
+  )
+
+  it.live("a prefix that could look into other keys is refused", () =>
+    Effect.gen(function* () {
+      for (const prefix of ["", "a{b", "a}", "a b", "a*", "x".repeat(65)]) {
+        const error = yield* Effect.flip(open(url, { prefix }))
+        expect(error).toBeInstanceOf(RedisStore.PrefixInvalid)
+      }
+      expect(Keys.isPrefix("my-app:waystone.v1_")).toBe(true)
+    })
+  )
+
+  it.live("RI-155 no key of a live or waiting Run has a time to live", () =>
+    Effect.gen(function* () {
+      const prefix = freshPrefix()
+      const store = yield* open(url, { prefix })
+      yield* store.append(created("live", { epoch: 1, lease: { owner: "o", ttlMillis: 1000 } }))
+      yield* store.append(created("live", { epoch: 1, expectedSeq: 1 }))
+      yield* store.renew({ runId: "live", epoch: 1, ttlMillis: 1000 })
+      yield* store.append(created("parked", { head: head({ status: "waiting", waiting: ["approval"], wakeAt: 5 }) }))
+      yield* store.claim({ runId: "parked", owner: "o", ttlMillis: 1000 })
+      yield* store.release({ runId: "parked", epoch: 1 })
+      const keys = yield* keysOf(prefix)
+      expect(keys.length).toBeGreaterThan(7)
+      for (const key of keys) expect([key, yield* ask("PTTL", key)]).toEqual([key, -1])
+    })
+  )
+
+  it.live("RI-155 removing the last Run leaves no key at all, the index included", () =>
+    Effect.gen(function* () {
+      const prefix = freshPrefix()
+      const store = yield* open(url, { prefix })
+      const row = head({ session: "s", parent: "p", waiting: ["approval"], wakeAt: 1 })
+      yield* store.append(created("r", { epoch: 1, lease: { owner: "o", ttlMillis: 60_000 }, head: row }))
+      yield* store.append(created("r", { epoch: 1, expectedSeq: 1, head: { ...row, updatedAt: 9, status: "waiting" } }))
+      yield* store.append(
+        created("r", { epoch: 1, expectedSeq: 2, head: { ...row, updatedAt: 7, status: "completed" } })
+      )
+      expect((yield* keysOf(prefix)).length).toBeGreaterThan(2)
+      expect(yield* store.remove("r", 3)).toBe(true)
+      expect(yield* keysOf(prefix)).toEqual([])
+    })
+  )
+})
+
+describe.skipIf(shared === undefined)("contents", () => {
+  it.live("RI-042 keeps NUL, line breaks, commas and whatever else a well-formed text can hold", () =>
+    Effect.gen(function* () {
+      const store = yield* open(url, { prefix: freshPrefix() })
+      const events = ["a\u0000b", "\n", "", "\r\n,\n", ",", "0", "\u{10FFFF}\uFFFF", "👩‍👩‍👧", "\u0000", "\u0085\u2028"]
+      yield* store.append(created("r", { events, head: head({ body: "\u0000\n", session: "a\u0000b" }) }))
+      yield* store.append(created("r", { expectedSeq: events.length, events: ["", ""], head: head({ session: "x" }) }))
+      const stored = yield* store.read("r", reads)
+      expect(stored.map(({ body }) => body)).toEqual([...events, "", ""])
+      expect(stored.filter(({ ends }) => ends).map(({ seq }) => seq)).toEqual([events.length, events.length + 2])
+    })
+  )
+
+  it.live("RI-010 reads a Run of 24 MB in parts that the server can give without stopping for others", () =>
+    Effect.gen(function* () {
+      let reading = 0
+      const counted = around((command, seen) => {
+        if (seen.includes("XRANGE")) reading++
+        return command
+      })
+      const store = yield* open(url, { prefix: freshPrefix(), wrap: counted })
+      const body = (i: number) => `${i}${"0123456789abcdef".repeat(65_536)}`
+      for (let i = 0; i < 24; i += 2) {
+        yield* store.append(created("r", { expectedSeq: i, events: [body(i), body(i + 1)] }))
+      }
+      const stored = yield* store.read("r", reads)
+      expect(stored.map(({ seq }) => seq)).toEqual(Array.from({ length: 24 }, (_, i) => i + 1))
+      expect(stored.every((event, i) => event.body === body(i))).toBe(true)
+      expect(reading).toBeGreaterThanOrEqual(6)
+      expect((yield* store.read("r", { after: 5, limit: 9 })).map(({ seq }) => seq)).toEqual([
+        6, 7, 8, 9, 10, 11, 12, 13, 14
+      ])
+    })
+  )
+
+  it.live("RI-069 of 20 first appends at once one creates the Run, whether or not they come with a lease", () =>
+    Effect.gen(function* () {
+      const store = yield* open(url, { prefix: freshPrefix() })
+      const first = (i: number) =>
+        store.append(created("r", { epoch: i % 2, events: [`${i}`], lease: { owner: `${i}`, ttlMillis: 60_000 } }))
+      const results = yield* Effect.forEach(
+        Array.from({ length: 20 }, (_, i) => i),
+        first,
+        { concurrency: "unbounded" }
+      )
+      const winners = results.flatMap(({ _tag }, i) => (_tag === "Committed" ? [i] : []))
+      expect(winners).toHaveLength(1)
+      expect((yield* store.read("r", reads)).map(({ body }) => body)).toEqual([`${winners[0]}`])
+    })
+  )
+})
+
+describe.skipIf(shared === undefined)("damage", () => {
+  const damagedBy = (...command: ReadonlyArray<string>) =>
+    Effect.gen(function* () {
+      const prefix = freshPrefix()
+      const store = yield* open(url, { prefix })
+      for (let i = 0; i < 9; i += 3) yield* store.append(created("r", { expectedSeq: i, events: ["a", "b", "c"] }))
+      yield* ask(...command.map((part) => part.replace("$", `${prefix}:{r}`)))
+      const tagOf = <A, E extends { readonly _tag: string }>(effect: Effect.Effect<A, E>) =>
+        Effect.match(effect, { onSuccess: () => "fine", onFailure: ({ _tag }) => _tag })
+      return {
+        read: yield* tagOf(store.read("r", reads)),
+        head: yield* tagOf(store.head("r")),
+        append: yield* tagOf(store.append(created("r", { expectedSeq: 9 }))),
+        create: yield* tagOf(store.append(created("r"))),
+        claim: yield* tagOf(store.claim({ runId: "r", owner: "o", ttlMillis: 10 })),
+        seq: yield* Effect.map(Effect.exit(ask("HGET", `${prefix}:{r}:head`, "seq")), (exit) =>
+          exit._tag === "Success" ? exit.value : "another type"
+        ),
+        keys: (yield* keysOf(prefix)).filter((key) => key.startsWith(`${prefix}:`)).length
+      }
+    })
+  const corrupt = "CheckpointCorrupt"
+
+  it.live("RI-072 a Run whose head is gone is CheckpointCorrupt, not a new one", () =>
+    Effect.gen(function* () {
+      expect(yield* damagedBy("DEL", "$:head")).toEqual({
+        read: corrupt,
+        head: corrupt,
+        append: corrupt,
+        create: corrupt,
+        claim: corrupt,
+        seq: null,
+        keys: 1
+      })
+    })
+  )
+
+  it.live("RI-072 a Run whose events are gone is CheckpointCorrupt, and takes no more", () =>
+    Effect.gen(function* () {
+      expect(yield* damagedBy("DEL", "$:events")).toMatchObject({
+        read: corrupt,
+        append: corrupt,
+        create: "fine",
+        seq: "9",
+        keys: 1
+      })
+    })
+  )
+
+  it.live("RI-072 events that are gone from the middle, the beginning or the end are CheckpointCorrupt", () =>
+    Effect.gen(function* () {
+      for (const id of ["3-0", "6-0", "9-0"]) {
+        expect([id, (yield* damagedBy("XDEL", "$:events", id)).read]).toEqual([id, corrupt])
+      }
+    })
+  )
+
+  it.live("RI-072 events that the head does not know make the next append CheckpointCorrupt", () =>
+    Effect.gen(function* () {
+      expect(yield* damagedBy("XADD", "$:events", "12-0", "e", "0", "n", "1", "b", "x")).toMatchObject({
+        append: corrupt
+      })
+    })
+  )
+
+  it.live("RI-072 a key of another type is CheckpointCorrupt", () =>
+    Effect.gen(function* () {
+      expect(yield* damagedBy("SET", "$:head", "x")).toMatchObject({
+        read: corrupt,
+        head: corrupt,
+        append: corrupt,
+        claim: corrupt
+      })
+      expect(yield* damagedBy("SET", "$:events", "x")).toMatchObject({ read: corrupt, append: corrupt, seq: "9" })
+    })
+  )
+
+  it.live.each([
+    ["a field is gone", ["HDEL", "$:head", "row"]],
+    ["the body is gone", ["HDEL", "$:head", "body"]],
+    ["the epoch is gone", ["HDEL", "$:head", "epoch"]],
+    ["the seq is gone", ["HDEL", "$:head", "seq"]],
+    ["the seq is no number", ["HSET", "$:head", "seq", "many"]],
+    ["the time is no number", ["HSET", "$:head", "updatedAt", "soon"]],
+    ["the row is not JSON", ["HSET", "$:head", "row", "{"]],
+    ["the row has a wrong type", ["HSET", "$:head", "row", '{"status":1,"agent":"a","waiting":[]}']]
+  ] as const)("RI-106 a head is CheckpointCorrupt when %s", ([, command]) =>
+    Effect.map(damagedBy(...command), (seen) => expect(seen.head).toBe(corrupt))
+  )
+
+  it.live.each([
+    ["lengths that do not fit", ["n", "1", "b", "xx"]],
+    ["no lengths", ["n", "", "b", ""]],
+    ["a length that is no number", ["n", "-1,2", "b", "x"]],
+    ["no bodies", ["x", "1"]]
+  ] as const)("RI-106 an append with %s is CheckpointCorrupt and stays as it is", ([, fields]) =>
+    Effect.gen(function* () {
+      const prefix = freshPrefix()
+      const store = yield* open(url, { prefix })
+      const events = `${prefix}:{r}:events`
+      yield* store.append(created("r", { events: ["a", "b"] }))
+      yield* ask("XADD", events, "3-0", "e", "0", ...fields)
+      yield* ask("HSET", `${prefix}:{r}:head`, "seq", "3")
+      const before = yield* ask("XRANGE", events, "-", "+")
+      expect(yield* Effect.flip(store.read("r", reads))).toMatchObject({ _tag: corrupt, runId: "r", seq: 3 })
+      expect(yield* ask("XRANGE", events, "-", "+")).toEqual(before)
+      expect(yield* store.read("r", { after: 0, limit: 2 })).toHaveLength(2)
+    })
+  )
+})
+
+describe.skipIf(shared === undefined)("leases and appends", () => {
+  /** Effect's own clock, that much off. */
+  const off = (millis: number) =>
+    Effect.clockWith((clock) =>
+      Effect.succeed<Clock.Clock>({
+        ...clock,
+        sleep: (duration) => clock.sleep(duration),
+        currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe() + millis,
+        currentTimeMillis: Effect.map(clock.currentTimeMillis, (now) => now + millis)
+      })
+    )
+
+  it.live("C4 a caller whose clock is a year ahead or behind changes nothing about who holds a Run", () =>
+    Effect.gen(function* () {
+      const store = yield* open(url, { prefix: freshPrefix() })
+      const year = 31_536_000_000
+      for (const [i, millis] of [year, -year].entries()) {
+        const runId = `r${i}`
+        const elsewhere = Effect.provideService(Clock.Clock, yield* off(millis))
+        yield* elsewhere(store.append(created(runId, { epoch: 1, lease: { owner: "a", ttlMillis: 60_000 } })))
+        expect((yield* store.head(runId))?.live).toBe(true)
+        expect((yield* elsewhere(store.claim({ runId, owner: "b", ttlMillis: 1 })))._tag).toBe("Busy")
+        yield* elsewhere(store.renew({ runId, epoch: 1, ttlMillis: 50 }))
+        yield* Effect.sleep(100)
+        expect((yield* store.head(runId))?.live).toBe(false)
+        expect((yield* elsewhere(store.claim({ runId, owner: "c", ttlMillis: 60_000 })))._tag).toBe("Claimed")
+        expect((yield* store.claim({ runId, owner: "d", ttlMillis: 1 }))._tag).toBe("Busy")
+      }
+    })
+  )
+
+  it.live("an append is one command on the keys of its Run, however many events it has", () =>
+    Effect.gen(function* () {
+      const prefix = freshPrefix()
+      const seen: Array<string> = []
+      const counted = around((command, what) => {
+        seen.push(isAppend(what) ? "append" : what.includes("ZADD") ? "index" : what)
+        return command
+      })
+      const store = yield* open(url, { prefix, wrap: counted })
+      yield* Effect.sleep(100)
+      seen.length = 0
+      yield* store.append(created("r", { events: ["a", "b", "c"] }))
+      yield* store.append(created("r", { expectedSeq: 3, events: ["d", "e"] }))
+      expect(seen).toEqual(["append", "index", "append"]) // where only the time has changed, the index stays as it is
+      expect(yield* ask("XLEN", `${prefix}:{r}:events`)).toBe(2)
+    })
+  )
+
+  it.live("an append whose answer is lost is not repeated by the store", () =>
+    Effect.gen(function* () {
+      let sent = 0
+      const losing = around((command, what) => {
+        if (!isAppend(what)) return command
+        const counted = Effect.andThen(
+          Effect.sync(() => void sent++),
+          command
+        )
+        return Effect.andThen(counted, failing("Socket closed unexpectedly"))
+      })
+      const store = yield* open(url, { prefix: freshPrefix(), wrap: losing })
+      expect(yield* Effect.flip(store.append(created("r")))).toMatchObject({ _tag: "StoreUnavailable" })
+      expect(sent).toBe(1)
+      expect(yield* store.read("r", reads)).toHaveLength(1)
+    })
+  )
+})
+
+describe.skipIf(shared === undefined)("watch", () => {
+  it.live("tells of appends by others to that Run, and of no others", () =>
+    Effect.gen(function* () {
+      const prefix = freshPrefix()
+      const store = yield* open(url, { prefix })
+      const other = yield* open(url, { prefix })
+      const watched = (runId: string) => store.watch?.(runId) ?? Stream.empty
+      yield* store.append(created("r", { epoch: 1, lease: { owner: "o", ttlMillis: 60_000 } }))
+      const hint = yield* Effect.forkChild(Stream.runHead(watched("r")))
+      const none = yield* Effect.forkChild(Stream.runHead(watched("s")))
+      yield* eventually(ask("PUBSUB", "NUMSUB", `{${prefix}}:changed`), (reply) => String(reply).endsWith(",1"))
+      yield* Effect.sleep(100)
+      yield* store.append(created("r", { epoch: 1, expectedSeq: 1 }))
+      yield* Effect.sleep(100)
+      expect(hint.pollUnsafe()).toBeUndefined()
+      yield* other.append(created("r", { expectedSeq: 2 }))
+      expect((yield* Fiber.join(hint))._tag).toBe("Some")
+      yield* Effect.sleep(100)
+      expect(none.pollUnsafe()).toBeUndefined()
+      yield* Fiber.interrupt(none)
+    })
+  )
+
+  it.live("all watchers of a process share one connection", () =>
+    Effect.gen(function* () {
+      const store = yield* open(url, { prefix: freshPrefix() })
+      const connections = Effect.map(
+        ask("CLIENT", "LIST", "TYPE", "pubsub"),
+        (list) => String(list).trim().split("\n").length
+      )
+      const before = yield* connections
+      for (let i = 0; i < 50; i++) yield* Effect.forkChild(Stream.runDrain(store.watch?.(`r${i}`) ?? Stream.empty))
+      yield* Effect.sleep(300)
+      expect((yield* connections) - before).toBeLessThanOrEqual(1)
+    })
+  )
+})

@@ -1,0 +1,88 @@
+/** Stores on a server, and wrappers of the Redis service that fail on purpose. */
+import type { CheckpointStore } from "@waystone/core"
+import * as NodeRedis from "@effect/platform-node/NodeRedis"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redis from "effect/persistence/Redis"
+import type * as Scope from "effect/Scope"
+import * as RedisStore from "../../src/RedisStore.ts"
+
+export type Store = CheckpointStore.CheckpointStore["Service"]
+export type Service = Redis.Redis["Service"]
+
+/** A store as a process of its own would open it. */
+export const open = (
+  url: string,
+  options: RedisStore.Options & { readonly wrap?: (redis: Service) => Service } = {}
+): Effect.Effect<Store, unknown, Scope.Scope> =>
+  Effect.gen(function* () {
+    const { wrap = (same: Service) => same, ...rest } = options
+    const client = yield* Layer.build(NodeRedis.layer({ url, disableOfflineQueue: true, RESP: 2 }))
+    const redis = wrap(Context.get(client, Redis.Redis))
+    return yield* Effect.provideService(RedisStore.make({ onWeakServer: "ignore", ...rest }), Redis.Redis, redis)
+  })
+
+/** What a wrapper sees of a command: the Lua text of a script, or the name and arguments of a plain one. */
+export type Seen = string
+export type Around = <A>(command: Effect.Effect<A, Redis.RedisError>, seen: Seen) => Effect.Effect<A, Redis.RedisError>
+
+/** The same client; every command goes through `around`. */
+export const around =
+  (wrap: Around) =>
+  (redis: Service): Service => ({
+    ...redis,
+    send: (command, ...args) => wrap(redis.send(command, ...args), [command, ...args].join(" ")),
+    eval:
+      (script) =>
+      (...params) =>
+        wrap(redis.eval(script)(...params), script.lua)
+  })
+
+/** Holds repairs back until `open` is set, so that a test knows when they run. */
+export const gated = () => {
+  const gate = { open: false }
+  const wrap = around((command, seen) =>
+    Effect.suspend(() => (seen.startsWith("SCAN") && !gate.open ? failing("held back") : command))
+  )
+  return { gate, wrap }
+}
+
+/** Asks again until it holds, for some seconds. */
+export const eventually = <A, E>(effect: Effect.Effect<A, E>, holds: (a: A) => boolean): Effect.Effect<A, E> =>
+  Effect.gen(function* () {
+    for (let tries = 0; ; tries++) {
+      const a = yield* effect
+      if (holds(a) || tries === 200) return a
+      yield* Effect.sleep(30)
+    }
+  })
+
+export const isIndex = (seen: Seen): boolean => seen.includes("ZADD")
+export const isAppend = (seen: Seen): boolean => seen.includes("XADD")
+
+export const failing = (message: string): Effect.Effect<never, Redis.RedisError> =>
+  Effect.failSync(() => new Redis.RedisError({ cause: new Error(message) }))
+
+/** A head. */
+export const head = (fields: Partial<CheckpointStore.HeadRow> = {}): CheckpointStore.HeadRow => ({
+  status: "running",
+  agent: "test",
+  waiting: [],
+  updatedAt: 1,
+  body: "{}",
+  ...fields
+})
+
+/** An append of one event that creates a Run without an owner. */
+export const created = (runId: string, fields: Partial<CheckpointStore.Append> = {}): CheckpointStore.Append => ({
+  runId,
+  epoch: 0,
+  expectedSeq: 0,
+  events: ["{}"],
+  head: head(),
+  ...fields
+})
+
+export const ids = (entries: ReadonlyArray<CheckpointStore.Entry>): ReadonlyArray<string> =>
+  entries.map(({ runId }) => runId)

@@ -1,0 +1,62 @@
+/**
+ * Says what a thrown value of `node:sqlite` means: busy, unavailable, corrupt, or a bug of ours.
+ *
+ * Only SQLite's own verdict (SQLITE_CORRUPT, SQLITE_NOTADB) or a row that cannot be one of ours is corruption; a full
+ * disk or a lock never is (RI-131).
+ *
+ * @since 0.1.0
+ */
+import { RunError } from "@waystone/core"
+import * as Data from "effect/Data"
+
+/** Primary result codes, https://sqlite.org/rescode.html. */
+const code = { busy: 5, locked: 6, readonly: 8, io: 10, corrupt: 11, full: 13, cantOpen: 14, tooBig: 18, notDb: 26 }
+
+/** A row that this package never writes. `path` says where, `seq` which event, 0 if it is none. */
+export class Damaged extends Data.TaggedError("Damaged")<{ readonly path: string; readonly seq: number }> {}
+
+/** Another connection holds the lock that is needed. */
+export class Busy extends Data.TaggedError("Busy")<{}> {}
+
+/** Where something failed. `runId` is `*` for the whole file. */
+export interface Place {
+  readonly file: string
+  readonly runId: string
+}
+
+export type Failed = Busy | RunError.StoreUnavailable | RunError.CheckpointCorrupt
+
+/** Undefined if it is none of SQLite's or the file system's failures: then it is a bug. */
+export const failureOf = (cause: unknown, { file, runId }: Place): Failed | undefined => {
+  if (cause instanceof Damaged) return new RunError.CheckpointCorrupt({ runId, seq: cause.seq, path: cause.path })
+  if (cause instanceof RunError.StoreUnavailable) return cause
+  if (!(cause instanceof Error)) return undefined
+  const unavailable = (what: string) => new RunError.StoreUnavailable({ detail: `${file}: ${what}` })
+  if ("errcode" in cause && typeof cause.errcode === "number") {
+    const primary = cause.errcode & 0xff
+    if (primary === code.busy || primary === code.locked) return new Busy()
+    const said = `${cause.message} (SQLite code ${cause.errcode})`
+    if (primary === code.corrupt || primary === code.notDb || notOurs.test(cause.message)) {
+      return new RunError.CheckpointCorrupt({ runId, seq: 0, path: `${file}: ${said}` })
+    }
+    const advice = advices.get(primary)
+    return advice === undefined ? undefined : unavailable(`${said}. ${advice}`)
+  }
+  if (!("code" in cause) || typeof cause.code !== "string") return undefined
+  if (cause.code === "ERR_INVALID_STATE") return unavailable("the store is closed: its scope has ended.")
+  if ("syscall" in cause) return unavailable(`${cause.code} in ${String(cause.syscall)}. ${accessAdvice}`)
+  return undefined
+}
+
+/** What SQLite says of a file that has our mark and not our tables or values: somebody changed it. */
+const notOurs = /^(no such (table|column|index)|malformed JSON)/
+
+const accessAdvice = "Check that this user may read and write the file, its -wal and -shm files and its folder."
+
+const advices: ReadonlyMap<number, string> = new Map([
+  [code.full, "The disk or the quota is full: make room and come back. Nothing was half written."],
+  [code.readonly, accessAdvice],
+  [code.cantOpen, accessAdvice],
+  [code.io, "The disk failed to read or write. Look at the system's log; the file was left as it is."],
+  [code.tooBig, "An append is larger than SQLite can hold (1 GB)."]
+])

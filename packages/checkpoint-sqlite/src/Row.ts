@@ -1,0 +1,75 @@
+/**
+ * Reads typed values from rows; a value of another type is damage, never `null` or a guess (RI-106).
+ *
+ * @since 0.1.0
+ */
+import type { CheckpointStore } from "@waystone/core"
+import type { SQLOutputValue } from "node:sqlite"
+import { Damaged } from "./Failure.ts"
+
+export type Row = Readonly<Record<string, SQLOutputValue>>
+
+export const text = (row: Row, column: string): string => {
+  const value = row[column]
+  return typeof value === "string" ? value : damaged(column)
+}
+
+export const number = (row: Row, column: string): number => {
+  const value = row[column]
+  return typeof value === "number" ? value : damaged(column)
+}
+
+export const optionalText = (row: Row, column: string): string | undefined =>
+  row[column] === null ? undefined : text(row, column)
+
+export const optionalNumber = (row: Row, column: string): number | undefined =>
+  row[column] === null ? undefined : number(row, column)
+
+/** Epoch ms by SQLite's clock: the machine's, whatever the caller's Clock says (C4). */
+export const now = "unixepoch('subsec') * 1000"
+
+/** Whether somebody holds the Run: 1 or 0. */
+export const live = `owner IS NOT NULL AND until > ${now} AS live`
+
+/** The columns of an `Entry`. */
+export const entryColumns = `run_id, seq, epoch, owner, ${live},
+  status, agent, session, parent, waiting, wake_at, updated_at, head`
+
+export const entry = (row: Row): CheckpointStore.Entry => {
+  const owner = optionalText(row, "owner")
+  const session = optionalText(row, "session")
+  const parent = optionalText(row, "parent")
+  const wakeAt = optionalNumber(row, "wake_at")
+  return {
+    runId: text(row, "run_id"),
+    seq: number(row, "seq"),
+    epoch: number(row, "epoch"),
+    live: number(row, "live") === 1,
+    status: text(row, "status"),
+    agent: text(row, "agent"),
+    waiting: waiting(row),
+    updatedAt: number(row, "updated_at"),
+    body: text(row, "head"),
+    ...(owner === undefined ? undefined : { owner }),
+    ...(session === undefined ? undefined : { session }),
+    ...(parent === undefined ? undefined : { parent }),
+    ...(wakeAt === undefined ? undefined : { wakeAt })
+  }
+}
+
+const waiting = (row: Row): ReadonlyArray<string> => {
+  const kinds = parsed(text(row, "waiting"))
+  return Array.isArray(kinds) && kinds.every((kind) => typeof kind === "string") ? kinds : damaged("waiting")
+}
+
+const parsed = (json: string): unknown => {
+  try {
+    return JSON.parse(json)
+  } catch {
+    return undefined
+  }
+}
+
+const damaged = (column: string): never => {
+  throw new Damaged({ path: `runs.${column}`, seq: 0 })
+}

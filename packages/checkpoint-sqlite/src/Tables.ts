@@ -1,0 +1,51 @@
+/**
+ * The tables of a store's file, as ordered migrations.
+ *
+ * `journal` has one row per append: `seq` is that of its last event, `body` its events (see Body.ts). `runs` has one row
+ * per Run: its head and its lease. An append touches one page of each and one of `journal`'s index: no index has a column
+ * that a running Run's append changes, which is why the indexes of `runs` are partial (measured: they cost an append
+ * nothing). STRICT, so that no wrong type gets in.
+ *
+ * @since 0.1.0
+ */
+
+/** "WayS": marks a file as ours (`PRAGMA application_id`). */
+export const applicationId = 0x57617953
+
+/** `head` is last, so that reading the other columns never needs its overflow pages. */
+const first = [
+  `CREATE TABLE runs (
+    rid INTEGER PRIMARY KEY,
+    run_id TEXT NOT NULL UNIQUE,
+    seq INTEGER NOT NULL,
+    epoch INTEGER NOT NULL,
+    owner TEXT,
+    until REAL NOT NULL,
+    status TEXT NOT NULL,
+    agent TEXT NOT NULL,
+    session TEXT,
+    parent TEXT,
+    waiting TEXT NOT NULL,
+    wake_at REAL,
+    updated_at REAL NOT NULL,
+    head TEXT NOT NULL
+  ) STRICT`,
+  `CREATE TABLE journal (
+    rid INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    epoch INTEGER NOT NULL,
+    body ANY NOT NULL,
+    UNIQUE (rid, seq)
+  ) STRICT`,
+  "CREATE INDEX runs_running ON runs (rid) WHERE status = 'running'",
+  "CREATE INDEX runs_resting ON runs (updated_at, run_id) WHERE status <> 'running'",
+  "CREATE INDEX runs_waking ON runs (wake_at) WHERE wake_at IS NOT NULL",
+  "CREATE INDEX runs_session ON runs (session) WHERE session IS NOT NULL",
+  "CREATE INDEX runs_parent ON runs (parent) WHERE parent IS NOT NULL"
+]
+
+/** The statements that lead from version n to n + 1 (`PRAGMA user_version`), from 0. Never edit one that was released. */
+export const migrations: ReadonlyArray<ReadonlyArray<string>> = [first]
+
+/** The version that this package writes. */
+export const version = migrations.length

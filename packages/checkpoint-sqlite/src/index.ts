@@ -1,0 +1,3 @@
+export * as SqliteDriver from "./SqliteDriver.ts"
+export * as SqliteError from "./SqliteError.ts"
+export * as SqliteStore from "./SqliteStore.ts"

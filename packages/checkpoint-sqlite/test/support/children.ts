@@ -1,0 +1,61 @@
+/** Real processes that share a file with the test: `child` starts one, `ask` sends it a word and waits for its answer. */
+import { type ChildProcess, fork } from "node:child_process"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type { Job } from "../child.ts"
+
+export interface Child {
+  readonly process: ChildProcess
+  /** Its next answer to this. */
+  readonly ask: (word: string) => Effect.Effect<Answer>
+}
+
+export interface Answer {
+  readonly [field: string]: unknown
+}
+
+/** A process that has loaded everything and waits; it is killed with the scope. */
+export const child = (
+  job: Job,
+  args: ReadonlyArray<string>,
+  { unprivileged = false }: { readonly unprivileged?: boolean } = {}
+): Effect.Effect<Child, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.sync(() =>
+      fork(join(import.meta.dirname, "../child.ts"), [job, ...args], {
+        execArgv: ["--conditions=@waystone/source", "--no-warnings"],
+        // Loading is most of what these processes do.
+        env: { ...process.env, NODE_COMPILE_CACHE: join(tmpdir(), "waystone-compile-cache") },
+        // Only root can and must become somebody else: it may read and write everything.
+        ...(unprivileged && process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : undefined)
+      })
+    ),
+    (started) => Effect.sync(() => started.kill("SIGKILL"))
+  ).pipe(
+    Effect.tap((started) => heard(started)),
+    Effect.map((started) => ({
+      process: started,
+      ask: (word) =>
+        Effect.andThen(
+          Effect.sync(() => started.send(word)),
+          heard(started)
+        )
+    }))
+  )
+
+/** The next message of a process; dies if it ends first. */
+const heard = (started: ChildProcess): Effect.Effect<Answer> =>
+  Effect.callback((resume) => {
+    const onMessage = (answer: Answer) => {
+      started.off("exit", onExit)
+      resume(Effect.succeed(answer))
+    }
+    const onExit = (code: number | null, signal: string | null) => {
+      started.off("message", onMessage)
+      resume(Effect.die(new Error(`the process ended with ${signal ?? code}`)))
+    }
+    started.once("message", onMessage)
+    started.once("exit", onExit)
+  })
