@@ -8,7 +8,7 @@ import { afterEach, beforeEach, vi } from "vitest"
 import * as Bugs from "../src/Bugs.ts"
 import { bundled } from "../src/Project.ts"
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 120_000 })
 
 const main = join(import.meta.dirname, "../src/main.ts")
 let temporary = ""

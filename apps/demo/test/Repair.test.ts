@@ -14,7 +14,7 @@ import { RunTests } from "../src/RunTests.ts"
 import { demo, project, real, written } from "./support.ts"
 
 /** A run starts up to nine test runners, on a machine that may do other things. */
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 120_000 })
 
 /** The bundled source as it should be, with one piece of it changed. */
 const broken = (right: string, wrong: string) => (source: string) => {
@@ -122,10 +122,10 @@ test.todo("to do")
     )
   )
 
-  it.live("fourteen mistakes in fourteen files, in a folder with blanks and umlauts in its name", () =>
+  it.live("nine mistakes in nine files, in a folder with blanks and umlauts in its name", () =>
     real(
       Effect.gen(function* () {
-        const names = Array.from({ length: 14 }, (_, i) => `f${i}`)
+        const names = Array.from({ length: 9 }, (_, i) => `f${i}`)
         const sources = names.map((name, i) => [`${name}.js`, `export const ${name} = (n) => n > ${10 + i}\n`])
         const tests = names.map((name, i) => [
           `${name}.test.js`,
@@ -134,7 +134,7 @@ test.todo("to do")
         const folder = yield* written(Object.fromEntries([...sources, ...tests]), "Übung mit Leerzeichen")
         const { code, verified } = yield* demo(folder)
         expect({ code, objections: verified?.objections }).toEqual({ code: 0, objections: [] })
-        expect(verified?.changes).toHaveLength(14)
+        expect(verified?.changes).toHaveLength(9)
       })
     )
   )

@@ -6,7 +6,7 @@ import { services } from "../src/Cli.ts"
 import { vi } from "vitest"
 import { project, real } from "./support.ts"
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 120_000 })
 
 /** Runs the tests of a copy of the bundled project that has these files beside its own. */
 const testRun = (files: Readonly<Record<string, string>> = {}) =>

@@ -5,7 +5,7 @@ import { vi } from "vitest"
 import * as Scenario from "../src/Scenario.ts"
 import { demo, project, real } from "./support.ts"
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 120_000 })
 
 const withScenario = (scenario: Scenario.Scenario) => Effect.flatMap(project(), (folder) => demo(folder, { scenario }))
 const named = (events: ReadonlyArray<RunEvent.RunEvent>, name: string) =>

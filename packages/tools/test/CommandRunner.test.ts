@@ -16,6 +16,9 @@ const exists = (file: string) =>
     { until: (there) => there }
   )
 
+/** The cases say a second; a busy machine takes longer, and what they are about takes 5 seconds or for ever. In ms. */
+const atOnce = 3000
+
 /** A signal needs a moment until its process is gone. */
 const nothingMarked = Effect.suspend(() => Effect.succeed(marked().length)).pipe(
   Effect.repeat({
@@ -33,7 +36,7 @@ describe.skipIf(!linux)("CommandRunner", () => {
         const result = yield* sh("sleep 60 & echo done")
         expect(result).toMatchObject({ status: "exited", exitCode: 0, output: "done\n", leftRunning: [] })
         expect(result.killed).toMatchObject([{ command: "sleep 60" }])
-        expect(result.durationMs).toBeLessThan(1000)
+        expect(result.durationMs).toBeLessThan(atOnce)
         expect(marked()).toEqual([])
       })
     )
@@ -45,7 +48,7 @@ describe.skipIf(!linux)("CommandRunner", () => {
         expect(result.status).toBe("timed-out")
         expect(result.exitCode).toBe(undefined)
         expect(result.durationMs).toBeGreaterThanOrEqual(1000)
-        expect(result.durationMs).toBeLessThan(1000 + 500 + 1000)
+        expect(result.durationMs).toBeLessThan(1000 + 500 + 2000)
         expect(result.cut).toBeGreaterThan(0)
         expect(result.output.length).toBeLessThan(60)
         expect(result.leftRunning).toEqual([])
@@ -62,7 +65,7 @@ describe.skipIf(!linux)("CommandRunner", () => {
         const result = yield* sh(script)
         // dash's read answers 1 at the end of its input, echo 0.
         expect(result).toMatchObject({ status: "exited", exitCode: 0, output })
-        expect(result.durationMs).toBeLessThan(1000)
+        expect(result.durationMs).toBeLessThan(atOnce)
       })
     )
 
@@ -122,7 +125,7 @@ describe.skipIf(!linux)("CommandRunner", () => {
         for (const script of ["kill -STOP $$", "while :; do :; done", "trap : TERM; while :; do :; done"]) {
           const result = yield* sh(script, { timeout: "300 millis" })
           expect(result).toMatchObject({ status: "timed-out", killed: [], leftRunning: [] })
-          expect(result.durationMs).toBeLessThan(300 + 500 + 500)
+          expect(result.durationMs).toBeLessThan(300 + 500 + 2000)
         }
       })
     )
