@@ -1,4 +1,5 @@
 import { existsSync, readdirSync } from "node:fs"
+import { availableParallelism } from "node:os"
 import { join } from "node:path"
 import { defineConfig } from "vitest/config"
 
@@ -18,6 +19,8 @@ export default defineConfig({
   test: {
     // Processes that a test forks from process.execArgv see the source too.
     execArgv: [`--conditions=${condition}`],
+    // One more than vitest would start on two cores: many tests wait for timers and processes.
+    maxWorkers: Math.max(2, availableParallelism()),
     testTimeout: 20_000,
     hookTimeout: 30_000,
     reporters: ["default", ["json", { outputFile: join(root, "node_modules/.cache/waystone/vitest.json") }]],

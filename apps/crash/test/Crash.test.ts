@@ -12,7 +12,7 @@ const pointsPerRow = 30
 /** One in thirty is run, another one with another seed; all with `WAYSTONE_FULL=1`. */
 const seed = Number(process.env["WAYSTONE_SEED"] ?? 20_261_130)
 
-const kinds = effects.flatMap((effect) =>
+const all = effects.flatMap((effect) =>
   [1, 3].flatMap((concurrency) =>
     [1, 2].map((workers) => ({
       effect,
@@ -22,7 +22,9 @@ const kinds = effects.flatMap((effect) =>
     }))
   )
 )
-type Kind = (typeof kinds)[number]
+type Kind = (typeof all)[number]
+/** Unsafe tools always, of the others every second kind, unless everything is wanted. */
+const kinds = all.filter(({ effect }, i) => isFull || effect === "unsafe" || i % 2 === seed % 2)
 
 const table: Array<string> = []
 const columns = [8, 11, 25, 5, 5, 7, 6, 9]
@@ -45,7 +47,7 @@ describe.each(backends)("on $name", ({ available, name, open }) => {
       (kind) =>
         Effect.scoped(
           Effect.gen(function* () {
-            const reports = yield* row(open, kind, randomOf(seed + kinds.indexOf(kind)))
+            const reports = yield* row(open, kind, randomOf(seed + all.indexOf(kind)))
             const total = (of: (report: Kill.Report) => number) => reports.reduce((sum, one) => sum + of(one), 0)
             const problems = reports.flatMap((one) => one.problems)
             const counts = (["killed", "lives", "doubts", "again"] as const).map((key) =>
@@ -70,7 +72,7 @@ const row = Effect.fnUntraced(function* (
   const base = yield* folder
   const kill = (runId: string, deaths: ReadonlyArray<number>) =>
     Kill.run({ job: { store, effect, concurrency, runId, ledger: join(base, runId) }, deaths })
-  const all = Effect.gen(function* () {
+  const killed = Effect.gen(function* () {
     const key = `${effect} ${concurrency}`
     const undisturbed = isFull || !known.has(key) ? [yield* kill("undisturbed", [Number.MAX_SAFE_INTEGER])] : []
     const points = undisturbed[0]?.points ?? known.get(key) ?? 0
@@ -80,8 +82,10 @@ const row = Effect.fnUntraced(function* (
       (_, i) => isFull || i === offset
     )
     const deaths = (point: number) => [point, ...(workers === 1 ? [] : [Math.floor(random() * points)])]
-    const killed = yield* Effect.forEach(chosen, (point) => kill(`dies-at-${point}`, deaths(point)), { concurrency: 2 })
-    return [...undisturbed, ...killed]
+    const reports = yield* Effect.forEach(chosen, (point) => kill(`dies-at-${point}`, deaths(point)), {
+      concurrency: 2
+    })
+    return [...undisturbed, ...reports]
   })
-  return yield* Effect.provide(all, Stores.layer(store))
+  return yield* Effect.provide(killed, Stores.layer(store))
 })

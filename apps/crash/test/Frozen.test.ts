@@ -15,7 +15,7 @@ import { backends, folder } from "./support.ts"
 /** Three leases of 10 s. */
 const frozenMillis = 30_000
 
-describe("a process that is stopped for three leases and then goes on", () => {
+describe.concurrent("a process that is stopped for three leases and then goes on", () => {
   it.live.each(backends.filter(({ available }) => available))(
     "$name: the Run is taken over meanwhile, and its late write is refused",
     ({ open }) =>
