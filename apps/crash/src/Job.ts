@@ -23,8 +23,10 @@ export const Job = Schema.Struct({
   runId: Schema.optionalKey(Schema.String),
   /** The point at which it kills itself with SIGKILL, counted from 0 in this process. */
   dieAt: Schema.optionalKey(Schema.Int),
-  /** It stops itself with SIGSTOP right before the first handler acts, after the start of the call was committed. */
-  freeze: Schema.optionalKey(Schema.Boolean)
+  /** It stops itself with SIGSTOP right after its first effect, before the result can be committed. */
+  freeze: Schema.optionalKey(Schema.Boolean),
+  /** How long a tool takes before and after its effect. Default 2. */
+  actMillis: Schema.optionalKey(Schema.Int)
 })
 export type Job = typeof Job.Type
 

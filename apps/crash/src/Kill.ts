@@ -27,7 +27,7 @@ export interface Report {
   readonly doubts: number
   /** Effects of readonly and idempotent tools that took place again. */
   readonly again: number
-  /** Points that the last life passed. */
+  /** The most points that a life passed which ended by itself. */
   readonly points: number
 }
 
@@ -54,7 +54,10 @@ export const run = Effect.fnUntraced(function* ({
   const counts = { lives: 0, killed: 0, doubts: 0, points: 0 }
   let output: unknown
   for (let round = 0; output === undefined && problems.length === 0; round++) {
-    if (round === maxRounds) problems.push(`it did not end in ${maxRounds} rounds`)
+    if (round === maxRounds) {
+      problems.push(`it did not end in ${maxRounds} rounds`)
+      break
+    }
     const jobs = deaths.map((dieAt) => (round === 0 ? { ...job, dieAt } : job))
     const lives = yield* Effect.forEach(jobs, Worker.run, { concurrency: "unbounded" })
     for (const life of lives) {
@@ -71,11 +74,14 @@ export const run = Effect.fnUntraced(function* ({
     }
   }
   const effects = Ledger.read(job.ledger)
+  const again = effects.length - new Set(effects.map(({ key }) => key)).size
+  // A Run that a worker could not drive may not even exist.
+  if (problems.length > 0) return { problems, ...counts, again }
   const events = yield* Effect.map(Stream.runCollect(Run.events(job.runId)), (all) => all.map(({ event }) => event))
   problems.push(...wrongEffects(job, effects), ...wrongEvents(events))
   if (output !== undefined && output !== Subject.answer()) problems.push(`its answer is ${String(output)}`)
   for (const { problem, seq } of yield* PairingChecker.ofRun(job.runId)) problems.push(`pairing at ${seq}: ${problem}`)
-  return { problems, ...counts, again: effects.length - new Set(effects.map(({ key }) => key)).size }
+  return { problems, ...counts, again }
 })
 
 /** What a person says who knows the world outside: it happened and gave this, or it did not. */

@@ -25,10 +25,16 @@ export const make = (dieAt: number | undefined): Points => {
   }
 }
 
+/** The store with a point before and after every append; `refused` hears of appends that were fenced. */
 export const store = (
   real: CheckpointStore.CheckpointStore["Service"],
-  pass: Pass
+  { pass, refused }: { readonly pass: Pass; readonly refused: () => void }
 ): CheckpointStore.CheckpointStore["Service"] => ({
   ...real,
-  append: (append) => pass.pipe(Effect.andThen(real.append(append)), Effect.tap(pass))
+  append: (append) =>
+    pass.pipe(
+      Effect.andThen(real.append(append)),
+      Effect.tap(({ _tag }) => (_tag === "Fenced" ? Effect.sync(refused) : Effect.void)),
+      Effect.tap(pass)
+    )
 })

@@ -10,6 +10,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
+import { writeSync } from "node:fs"
 import * as Job from "./Job.ts"
 import * as Ledger from "./Ledger.ts"
 import * as Points from "./Points.ts"
@@ -19,28 +20,29 @@ import * as Subject from "./Subject.ts"
 const program = Effect.gen(function* () {
   const job = yield* Job.decode(process.argv[2])
   const { pass, passed } = Points.make(job.dieAt)
+  const { actMillis = 2 } = job
   let frozen = false
+  let fenced = 0
   const act: Subject.Act = (entry) =>
     Effect.gen(function* () {
+      yield* pass
+      yield* Effect.sleep(actMillis)
+      Ledger.happen(job.ledger, entry)
       if (job.freeze === true && !frozen) {
         frozen = true
-        process.stdout.write("frozen\n")
-        process.kill(process.pid, "SIGSTOP")
-        // The signal is delivered before anything else runs here.
-        yield* Effect.sleep("50 millis")
+        freeze()
+        // At once, so that the result is written before any timer tells it that the lease is lost.
+        return Ledger.receipt(entry.item)
       }
       yield* pass
-      yield* Effect.sleep("2 millis")
-      Ledger.happen(job.ledger, entry)
-      yield* pass
-      yield* Effect.sleep("2 millis")
+      yield* Effect.sleep(actMillis)
       yield* pass
       return Ledger.receipt(entry.item)
     })
   const store = Layer.effect(
     CheckpointStore.CheckpointStore,
     Effect.map(Layer.build(Stores.layer(job.store)), (context) =>
-      Points.store(Context.get(context, CheckpointStore.CheckpointStore), pass)
+      Points.store(Context.get(context, CheckpointStore.CheckpointStore), { pass, refused: () => void fenced++ })
     )
   )
   const services = Layer.mergeAll(store, Subject.model, Subject.handlers(act), ProcessOwner.layer)
@@ -49,9 +51,17 @@ const program = Effect.gen(function* () {
   const driven =
     runId === undefined
       ? Effect.andThen(say("ready"), sweep(agent))
-      : Effect.flatMap(drive(agent, runId), (end) => say({ end, points: passed() }))
+      : Effect.flatMap(drive(agent, runId), (end) => say({ end, points: passed(), fenced }))
   yield* Effect.provide(driven, services)
 })
+
+/** Stops the process until SIGCONT. The signal may take a moment, in which nothing else may run here. */
+const freeze = (): void => {
+  writeSync(1, "frozen\n")
+  const stopped = Date.now()
+  process.kill(process.pid, "SIGSTOP")
+  while (Date.now() - stopped < 100);
+}
 
 type Agent = ReturnType<typeof Subject.agent>
 
@@ -71,9 +81,17 @@ const drive = (agent: Agent, runId: string) =>
 const sweep = (agent: Agent) =>
   Effect.gen(function* () {
     const accepted = yield* Run.list({ status: "accepted", limit: 10 })
-    const resume = ({ runId }: Run.RunInfo) => Effect.ignore(Run.resume(agent, { runId }))
+    const resume = ({ runId }: Run.RunInfo) =>
+      Effect.catchIf(
+        Run.resume(agent, { runId }),
+        ({ reason }) => reason._tag === "RunBusy" || reason._tag === "OwnershipLost", // another worker was faster
+        () => Effect.void
+      )
     yield* Effect.forEach(accepted, resume, { concurrency: 10, discard: true })
-    yield* Run.recover([agent])
-  }).pipe(Effect.ignore, Effect.repeat(Schedule.spaced("50 millis")), Effect.asVoid)
+    for (const one of yield* Run.recover([agent])) if (one._tag !== "Driven") yield* complain(one)
+  }).pipe(Effect.catch(complain), Effect.repeat(Schedule.spaced("50 millis")), Effect.asVoid)
+
+/** On standard error, where the tests look for it. */
+const complain = (problem: unknown) => Effect.sync(() => void process.stderr.write(`${JSON.stringify(problem)}\n`))
 
 program.pipe(Effect.provide(NodeFileSystem.layer), NodeRuntime.runMain)

@@ -5,7 +5,7 @@ import { afterAll } from "vitest"
 import { effects } from "../src/Job.ts"
 import * as Kill from "../src/Kill.ts"
 import * as Stores from "../src/Stores.ts"
-import { type Backend, backends, folder, isFull, randomOf } from "./support.ts"
+import { type Backend, backends, folder, isFull } from "./support.ts"
 
 /** Kill points of each row of the table, evenly spread over those that there are. */
 const pointsPerRow = 30
@@ -23,8 +23,11 @@ const all = effects.flatMap((effect) =>
   )
 )
 type Kind = (typeof all)[number]
-/** Unsafe tools always, of the others every second kind, unless everything is wanted. */
-const kinds = all.filter(({ effect }, i) => isFull || effect === "unsafe" || i % 2 === seed % 2)
+/** Unsafe tools always, of the others every second kind (alone in series, competing in parallel, or the other way round). */
+const kinds = all.filter(
+  ({ concurrency, effect, workers }) =>
+    isFull || effect === "unsafe" || (concurrency > 1 === workers > 1) === (seed % 2 === 0)
+)
 
 const table: Array<string> = []
 const columns = [8, 11, 25, 5, 5, 7, 6, 9]
@@ -47,7 +50,7 @@ describe.each(backends)("on $name", ({ available, name, open }) => {
       (kind) =>
         Effect.scoped(
           Effect.gen(function* () {
-            const reports = yield* row(open, kind, randomOf(seed + all.indexOf(kind)))
+            const reports = yield* row(open, kind)
             const total = (of: (report: Kill.Report) => number) => reports.reduce((sum, one) => sum + of(one), 0)
             const problems = reports.flatMap((one) => one.problems)
             const counts = (["killed", "lives", "doubts", "again"] as const).map((key) =>
@@ -63,11 +66,7 @@ describe.each(backends)("on $name", ({ available, name, open }) => {
 })
 
 /** One row of the table: each Run is killed once (or its two workers are), and goes on. */
-const row = Effect.fnUntraced(function* (
-  open: Backend["open"],
-  { concurrency, effect, workers }: Kind,
-  random: () => number
-) {
+const row = Effect.fnUntraced(function* (open: Backend["open"], { concurrency, effect, mode, workers }: Kind) {
   const store = yield* open
   const base = yield* folder
   const kill = (runId: string, deaths: ReadonlyArray<number>) =>
@@ -77,11 +76,11 @@ const row = Effect.fnUntraced(function* (
     const undisturbed = isFull || !known.has(key) ? [yield* kill("undisturbed", [Number.MAX_SAFE_INTEGER])] : []
     const points = undisturbed[0]?.points ?? known.get(key) ?? 0
     known.set(key, points)
-    const offset = Math.floor(random() * pointsPerRow)
+    const offset = (seed + 7 * all.findIndex((one) => one.effect === effect && one.mode === mode)) % pointsPerRow
     const chosen = Array.from({ length: pointsPerRow }, (_, i) => Math.floor((i * points) / pointsPerRow)).filter(
       (_, i) => isFull || i === offset
     )
-    const deaths = (point: number) => [point, ...(workers === 1 ? [] : [Math.floor(random() * points)])]
+    const deaths = (point: number) => [point, ...(workers === 1 ? [] : [(7 * point + seed) % points])]
     const reports = yield* Effect.forEach(chosen, (point) => kill(`dies-at-${point}`, deaths(point)), {
       concurrency: 2
     })

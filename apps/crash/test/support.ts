@@ -46,14 +46,3 @@ const redis: Backend = {
 if (!redis.available) console.log(Server.skipped("the crash tests on Redis"))
 
 export const backends: ReadonlyArray<Backend> = [sqlite, redis]
-
-/** Numbers from 0 to 1, the same ones for the same seed (mulberry32). */
-export const randomOf = (seed: number): (() => number) => {
-  let a = seed
-  return () => {
-    a = (a + 0x6d2b79f5) | 0
-    let t = Math.imul(a ^ (a >>> 15), 1 | a)
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296
-  }
-}

@@ -123,7 +123,7 @@ const config = {
       (n) => n >= 1 && n <= Duration.toSeconds(RunTests.maxLimit),
       (n) => `the tests may take 1 to ${Duration.toSeconds(RunTests.maxLimit)} seconds, not ${n}`
     ),
-    Flag.withDefault(120)
+    Flag.withDefault(Duration.toSeconds(RunTests.Limit.defaultValue()))
   ),
   json: Flag.Boolean("json").pipe(
     Flag.withDescription("Print every committed event and every delta as one JSON object a line, as it happens"),
@@ -184,7 +184,6 @@ export const demo = Command.make("demo", config, ({ json, testLimit, ...flags })
     Effect.provide(run(wanted), [services(wanted.source, wanted.scenario), View.layer({ json })])
   ).pipe(
     Effect.provideService(RunTests.Limit, Duration.seconds(testLimit)),
-
     Effect.catchIf(
       (error) => error._tag !== "NotRepaired" && error._tag !== "OutputClosed",
       ({ message }) => complain(message)

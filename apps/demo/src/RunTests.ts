@@ -1,7 +1,7 @@
 /**
  * Runs the project's own tests, for the agent as a tool and for the demo itself.
  *
- * It runs the `test` script of package.json, or Node's test runner where there is none, and asks Node's runner for TAP,
+ * It runs the `test` script of package.json, or Node's test runner where there is none that can be read, and asks Node's runner for TAP,
  * which it reads. What another runner prints is given as it is.
  */
 import { CommandRunner, Folder } from "@waystone/tools"
@@ -40,7 +40,9 @@ export const TestRun = Schema.Struct({
   /** What Node's test runner reported; missing where another one ran, or none. */
   report: Schema.optionalKey(Tap.Report),
   /** What was printed, beside the report. The project folder's own path is taken out. */
-  output: Schema.String
+  output: Schema.String,
+  /** Processes that the tests left and that could not be ended. */
+  left_running: Schema.Array(Schema.String)
 })
 export type TestRun = typeof TestRun.Type
 
@@ -74,7 +76,7 @@ export const run: Effect.Effect<TestRun, TestsUnavailable, CommandRunner.Command
     const { root } = yield* Folder.Folder
     const runner = yield* CommandRunner.CommandRunner
     const script = yield* testScript
-    const { exitCode, output, status } = yield* runner.run({
+    const { exitCode, leftRunning, output, status } = yield* runner.run({
       argv: [process.execPath, ...(script === undefined ? ["--test"] : ["--run", "test"])],
       cwd: root,
       env: { PATH: [dirname(process.execPath), process.env["PATH"] ?? ""].join(delimiter), ...options(script) },
@@ -87,7 +89,8 @@ export const run: Effect.Effect<TestRun, TestsUnavailable, CommandRunner.Command
       status,
       ...(exitCode === undefined ? undefined : { exit_code: exitCode }),
       output: Tap.bounded(report === undefined ? text : Tap.printed(text), maxOutput),
-      ...(report === undefined ? undefined : { report })
+      ...(report === undefined ? undefined : { report }),
+      left_running: leftRunning.map(({ command, pid }) => `${pid} ${command}`)
     }
   }
 ).pipe(Effect.catchTag("CommandUnavailable", ({ message }) => Effect.fail(new TestsUnavailable({ message }))))

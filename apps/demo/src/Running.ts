@@ -2,15 +2,16 @@
  * Knows which calls run, so that a long one can be shown as such.
  */
 import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { StillRunning, Update } from "./Shown.ts"
 
-/** A person wonders after so long. */
-export const patience = "10 seconds"
+/** A person wonders after so long: then it is said, and again each time that so much more has passed. */
+export const patience = Duration.seconds(10)
 
 export interface Running {
   readonly note: (update: Update) => void
-  /** The calls that run. */
+  /** The calls that have run for at least half of that. */
   readonly long: Effect.Effect<ReadonlyArray<StillRunning>>
 }
 
@@ -28,7 +29,7 @@ export const make: Effect.Effect<Running> = Effect.map(Clock.Clock, (clock) => {
           const seconds = Math.round((now() - at) / 1000)
           return { _tag: "StillRunning", callId, name, seconds } as const
         })
-        .filter(({ seconds }) => seconds >= 5)
+        .filter(({ seconds }) => seconds >= Duration.toSeconds(patience) / 2)
     )
   }
 })

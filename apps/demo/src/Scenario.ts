@@ -7,9 +7,12 @@ import type { RunEvent } from "@waystone/core"
 import type { CommandRunner, Folder } from "@waystone/tools"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Ref from "effect/Ref"
+import * as Schema from "effect/Schema"
 import * as AiError from "effect/ai/AiError"
 import type { Disturbance } from "./model/OfflineModel.ts"
+import { RunTests, TestRun } from "./RunTests.ts"
 
 type Events = ReadonlyArray<RunEvent.RunEvent>
 
@@ -59,13 +62,16 @@ const toolFailure: Scenario = {
         once(Effect.die(new Error(`EIO: i/o error, write '${folder.root}/${path}'`)), folder.update(path, change))
     })),
   prove: (events) => {
-    const edits = completed(events).filter(({ name }) => name === "edit_file")
-    const [crashed, again] = edits
-    const told = JSON.stringify(crashed?.result)
+    const [crashed, ...later] = completed(events).filter(({ name }) => name === "edit_file")
+    const told = JSON.stringify(crashed?.result ?? null)
+    const again = later.find(
+      ({ callId }) => crashed !== undefined && asks(events, callId) === asks(events, crashed.callId)
+    )
     return [
       { claim: "the crash is an error result for that one call", holds: crashed?.isFailure === true },
-      { claim: "it names no path and no stack", holds: !/[/\\]src[/\\]|\bat .+:\d+/.test(told) },
-      { claim: "the model saw it and made the call again, which worked", holds: again?.isFailure === false },
+      { claim: "it says what happened", holds: told.includes("EIO") },
+      { claim: "and names no path and no stack", holds: !/['"\s(](?:\/|[A-Za-z]:\\)\S|\bat .+:\d+/.test(told) },
+      { claim: "the model saw it and made the same call again, which worked", holds: again?.isFailure === false },
       everyCallHasOneResult(events),
       ended(events)
     ]
@@ -121,14 +127,15 @@ const timeout: Scenario = {
   prove: (events) => {
     const turn = turns(events).find((one) => one.turn === 2)
     const [silent, second] = turn === undefined ? [] : tries(turn)
-    const [hung, ...others] = completed(events).filter(({ name }) => name === "run_tests")
-    const status = (one: typeof hung) => JSON.stringify(one?.result ?? {})
+    const [hung, ...others] = completed(events)
+      .filter(({ name }) => name === RunTests.name)
+      .map(({ result }) => Option.getOrUndefined(decodeTestRun(result)))
     return [
       { claim: "the silent request was ended and made again", holds: silent?.failure?.tag === "ModelTimeout" },
       { claim: "the second try answered", holds: second !== undefined && second.failure === undefined },
-      { claim: "the tests that hung were killed", holds: status(hung).includes('"timed-out"') },
-      { claim: "no process of theirs is left", holds: hung !== undefined && !status(hung).includes("left_running") },
-      { claim: "the model was told and ran them again", holds: others.some((one) => status(one).includes('"exited"')) },
+      { claim: "the tests that hung were killed", holds: hung?.status === "timed-out" },
+      { claim: "no process of theirs is left", holds: hung?.left_running.length === 0 },
+      { claim: "the model was told and ran them again", holds: others.some((run) => run?.status === "exited") },
       everyCallHasOneResult(events),
       ended(events)
     ]
@@ -155,6 +162,16 @@ const onlyOnce = <A>(make: (once: Once) => A): Effect.Effect<A> =>
 
 const of = <Tag extends RunEvent.RunEvent["_tag"]>(events: Events, tag: Tag): ReadonlyArray<RunEvent.Of<Tag>> =>
   events.filter((event): event is RunEvent.Of<Tag> => event._tag === tag)
+
+const decodeTestRun = Schema.decodeUnknownOption(TestRun)
+
+/** The arguments of a call, as the model wrote them; `callId` is `t<turn>.<index>`. */
+const asks = (events: Events, callId: string): string => {
+  const [turn, index] = callId.slice(1).split(".").map(Number)
+  const reply = turns(events).find((one) => one.turn === turn)?.reply ?? []
+  const call = reply.filter((part) => part.type === "tool-call")[index ?? 0]
+  return JSON.stringify(call?.params ?? null)
+}
 
 const completed = (events: Events) => of(events, "ToolCallCompleted")
 const turns = (events: Events) => of(events, "TurnCompleted")

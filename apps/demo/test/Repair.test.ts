@@ -187,7 +187,7 @@ describe("what the model cannot repair", () => {
       Effect.gen(function* () {
         const folder = yield* project()
         const hangs: Layer.Layer<never> = Toolkit.make(RunTests).toLayer({
-          run_tests: () => Effect.succeed({ status: "timed-out" as const, output: "" })
+          run_tests: () => Effect.succeed({ status: "timed-out" as const, output: "", left_running: [] })
         })
         const { code, events, verified } = yield* demo(folder, { override: hangs })
         expect(code).toBe(1)

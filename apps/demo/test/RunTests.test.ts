@@ -1,10 +1,12 @@
 import { describe, expect, it } from "@effect/vitest"
+import { CommandRunner, Folder } from "@waystone/tools"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
 import * as RunTests from "../src/RunTests.ts"
 import { services } from "../src/Cli.ts"
 import { vi } from "vitest"
-import { project, real } from "./support.ts"
+import { project, real, written } from "./support.ts"
 
 vi.setConfig({ testTimeout: 120_000 })
 
@@ -61,6 +63,22 @@ describe("run_tests", () => {
     Effect.gen(function* () {
       expect((yield* testRun({ "package.json": '{ "type": "module" }' })).report?.tests).toBe(9)
     })
+  )
+
+  it.live("names the processes that the tests left and that still run", () =>
+    real(
+      Effect.gen(function* () {
+        const folder = yield* written({
+          "package.json": '{ "scripts": { "test": "sleep 30 >/dev/null 2>&1 & exit 0" } }'
+        })
+        const runner = CommandRunner.CommandRunner.layer({ background: "leave" })
+        const { left_running: left } = yield* RunTests.run.pipe(
+          Effect.provide(Layer.merge(Folder.layer(folder), runner))
+        )
+        expect(left).toEqual([expect.stringMatching(/^\d+ sleep 30$/)])
+        process.kill(Number.parseInt(left[0] ?? "", 10), "SIGKILL")
+      })
+    )
   )
 
   it.live("gives the tests no key of ours", () =>

@@ -62,7 +62,17 @@ describe("each scenario is proven by its journal", () => {
         const { code, events, proof } = yield* withScenario(Scenario.get("timeout"))
         expect({ code, proven: proof?.proven }).toEqual({ code: 0, proven: true })
         expect(turn(events, 2)?.tries?.[0]?.failure?.tag).toBe("ModelTimeout")
-        expect(named(events, "run_tests")[0]?.result).toMatchObject({ status: "timed-out" })
+        expect(named(events, "run_tests")[0]?.result).toMatchObject({ status: "timed-out", left_running: [] })
+        // The claim is about what the tool reported: a process that is left breaks it, and it alone.
+        const left = events.map((event) =>
+          event === named(events, "run_tests")[0]
+            ? { ...event, result: { status: "timed-out", output: "", left_running: ["7 node"] } }
+            : event
+        )
+        const broken = Scenario.get("timeout")
+          .prove(left)
+          .filter(({ holds }) => !holds)
+        expect(broken.map(({ claim }) => claim)).toEqual(["no process of theirs is left"])
       })
     )
   )

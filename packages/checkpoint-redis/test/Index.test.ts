@@ -1,6 +1,7 @@
-import { afterAll, describe, expect, it } from "@effect/vitest"
+import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as TestServer from "./support/server.ts"
+import * as Shared from "./support/shared.ts"
 import {
   around,
   created,
@@ -15,27 +16,13 @@ import {
   type Service
 } from "./support/stores.ts"
 
-const shared = await TestServer.shared("the tests of the index of checkpoint-redis")
-const redis: TestServer.Shared = shared ?? { url: "", send: async () => undefined, stop: async () => {} }
-const { send, url } = redis
-const prefixes: Array<string> = []
-const freshPrefix = () => {
-  const prefix = TestServer.freshPrefix()
-  prefixes.push(prefix)
-  return prefix
-}
-const ask = (...command: ReadonlyArray<string>) => Effect.promise(() => send(...command))
+const redis = await Shared.forFile("the tests of the index of checkpoint-redis")
+const { ask, available, freshPrefix, url } = redis
 const indexOf = (prefix: string) =>
   Effect.map(
     Effect.promise(() => TestServer.keysOf(redis, prefix)),
     (keys) => keys.filter((key) => key.startsWith("{"))
   )
-
-afterAll(async () => {
-  if (shared === undefined) return
-  for (const prefix of prefixes) await TestServer.clean(redis, prefix)
-  await redis.stop()
-})
 
 /** Like a process that dies between an append and its index entry: the entry is never written. */
 const forgetful = around((command, seen) => (isIndex(seen) ? failing("Socket closed unexpectedly") : command))
@@ -45,7 +32,7 @@ const unrepaired = around((command, seen) =>
 )
 const both = (redis: Service) => forgetful(unrepaired(redis))
 
-describe.skipIf(shared === undefined)("the index", () => {
+describe.skipIf(!available)("the index", () => {
   it.live("is written after the Run: an append that fails leaves nothing in it", () =>
     Effect.gen(function* () {
       const prefix = freshPrefix()

@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, it } from "@effect/vitest"
+import { describe, expect, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -6,26 +6,13 @@ import * as Stream from "effect/Stream"
 import * as Keys from "../src/Keys.ts"
 import * as RedisStore from "../src/RedisStore.ts"
 import * as TestServer from "./support/server.ts"
+import * as Shared from "./support/shared.ts"
 import { around, created, eventually, failing, head, ids, isAppend, open } from "./support/stores.ts"
 
-const shared = await TestServer.shared("the tests of RedisStore")
-const redis: TestServer.Shared = shared ?? { url: "", send: async () => undefined, stop: async () => {} }
-const { send, url } = redis
-const prefixes: Array<string> = []
-const freshPrefix = () => {
-  const prefix = TestServer.freshPrefix()
-  prefixes.push(prefix)
-  return prefix
-}
+const redis = await Shared.forFile("the tests of RedisStore")
+const { ask, available, freshPrefix, url } = redis
 const keysOf = (prefix: string) => Effect.promise(() => TestServer.keysOf(redis, prefix))
-const ask = (...command: ReadonlyArray<string>) => Effect.promise(() => send(...command))
 const reads = { after: 0, limit: 10_000 }
-
-afterAll(async () => {
-  if (shared === undefined) return
-  for (const prefix of prefixes) await TestServer.clean(redis, prefix)
-  await redis.stop()
-})
 
 /** The slot of a cluster that a key is in: CRC16 (XMODEM) of its hash tag. */
 const slotOf = (key: string): number => {
@@ -58,7 +45,7 @@ const lookAlikes = [
   "x".repeat(128)
 ]
 
-describe.skipIf(shared === undefined)("keys", () => {
+describe.skipIf(!available)("keys", () => {
   it.live("RI-018 all keys of a Run are in one slot, and all keys of the index", () =>
     Effect.gen(function* () {
       const prefix = freshPrefix()
@@ -95,7 +82,7 @@ describe.skipIf(shared === undefined)("keys", () => {
     Effect.gen(function* () {
       const base = freshPrefix()
       const all = [base, `${base}:`, `${base}.b`, `${base}:index`, `${base}-1`]
-      prefixes.push(...all)
+      redis.cleanUp(...all)
       const stores = yield* Effect.forEach(all, (prefix) => open(url, { prefix }))
       for (const [i, store] of stores.entries()) yield* store.append(created("r", { events: [`${i}`] }))
       for (const [i, store] of stores.entries()) {
@@ -153,7 +140,7 @@ describe.skipIf(shared === undefined)("keys", () => {
   )
 })
 
-describe.skipIf(shared === undefined)("contents", () => {
+describe.skipIf(!available)("contents", () => {
   it.live("RI-042 keeps NUL, line breaks, commas and whatever else a well-formed text can hold", () =>
     Effect.gen(function* () {
       const store = yield* open(url, { prefix: freshPrefix() })
@@ -205,7 +192,7 @@ describe.skipIf(shared === undefined)("contents", () => {
   )
 })
 
-describe.skipIf(shared === undefined)("damage", () => {
+describe.skipIf(!available)("damage", () => {
   const damagedBy = (...command: ReadonlyArray<string>) =>
     Effect.gen(function* () {
       const prefix = freshPrefix()
@@ -316,7 +303,7 @@ describe.skipIf(shared === undefined)("damage", () => {
   )
 })
 
-describe.skipIf(shared === undefined)("leases and appends", () => {
+describe.skipIf(!available)("leases and appends", () => {
   /** Effect's own clock, that much off. */
   const off = (millis: number) =>
     Effect.clockWith((clock) =>
@@ -384,7 +371,7 @@ describe.skipIf(shared === undefined)("leases and appends", () => {
   )
 })
 
-describe.skipIf(shared === undefined)("watch", () => {
+describe.skipIf(!available)("watch", () => {
   it.live("tells of appends by others to that Run, and of no others", () =>
     Effect.gen(function* () {
       const prefix = freshPrefix()
