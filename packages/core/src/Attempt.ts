@@ -10,6 +10,7 @@ import type * as LanguageModel from "effect/ai/LanguageModel"
 import type { Agent } from "./Agent.ts"
 import type { AgentTool } from "./AgentTool.ts"
 import type { CheckpointStore } from "./CheckpointStore.ts"
+import type { Draining } from "./Drain.ts"
 import type { Stoppable } from "./Interruption.ts"
 import type { Journal, JournalError } from "./Journal.ts"
 import * as Limits from "./Limits.ts"
@@ -38,6 +39,7 @@ export interface Attempt {
   readonly prices: Prices
   readonly now: () => number
   readonly stoppable: Stoppable
+  readonly draining: Draining
   readonly lease: Lease
   /** Tells whoever streams this Run what is not committed yet. */
   readonly publish: (delta: Delta) => void

@@ -13,6 +13,7 @@ import type { Agent } from "./Agent.ts"
 import { type Attempt, type Lease, leaseMillis } from "./Attempt.ts"
 import { CheckpointStore, type StoreError } from "./CheckpointStore.ts"
 import { bounded } from "./Bounded.ts"
+import { Draining } from "./Drain.ts"
 import { canonical } from "./Digest.ts"
 import * as Feed from "./Feed.ts"
 import { Stoppable } from "./Interruption.ts"
@@ -185,6 +186,7 @@ const prepare = Effect.fnUntraced(function* (
     prices: yield* Prices,
     now,
     stoppable: new Stoppable(),
+    draining: yield* Draining,
     lease: lease(store, { runId, epoch, now }),
     publish,
     judged: new Map()

@@ -18,12 +18,13 @@ import * as Step from "./Step.ts"
 import * as ToolCalls from "./ToolCalls.ts"
 import * as Turn from "./Turn.ts"
 
-/** Runs Steps until the Run has an outcome or rests. */
+/** Runs Steps until the Run has an outcome or rests, or, where the process is about to end, would begin something new. */
 export const run = Effect.fnUntraced(function* (attempt: Attempt): Effect.fn.Return<void, JournalError> {
   const { journal } = attempt
   while (journal.state.outcome === undefined) {
     yield* Deadline.check(attempt, "loop")
     const step = Step.next(journal.state, limitsOf(attempt))
+    if (attempt.draining.begun() && step._tag !== "Wait" && step._tag !== "Finish") return yield* Effect.interrupt
     switch (step._tag) {
       case "CallModel":
         yield* orHalted(callModel(attempt, step))

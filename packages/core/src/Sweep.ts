@@ -4,9 +4,11 @@
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
 import type { Agent, Services } from "./Agent.ts"
 import { boundedStore } from "./Bounded.ts"
-import type { CheckpointStore, Entry, StoreError } from "./CheckpointStore.ts"
+import type { CheckpointStore, Entry, Filter, StoreError } from "./CheckpointStore.ts"
 import type { Outcome } from "./Outcome.ts"
 import { Owner } from "./Owner.ts"
 import { type Lift, lift } from "./RunError.ts"
@@ -32,40 +34,51 @@ export const recover = <As extends ReadonlyArray<Agent>>(
   agents: As,
   { concurrency = 10 }: RecoverInput = {}
 ): Effect.Effect<ReadonlyArray<Recovered>, Lift<StoreError>, Services<As[number]> | CheckpointStore> => {
-  const byName = new Map(agents.map((agent) => [agent.name, agent]))
+  const known = byName(agents)
   const sweep = Effect.gen(function* () {
-    const due = yield* lift(dueRuns([...byName.keys()]))
+    const found = yield* Stream.runCollect(due([...known.keys()]))
     const one = (entry: Entry) => {
-      const agent = byName.get(entry.agent)
+      const agent = known.get(entry.agent)
       return agent === undefined ? Effect.succeed([]) : driven(agent, entry.runId)
     }
-    return (yield* Effect.forEach(due, one, { concurrency })).flat()
+    return (yield* Effect.forEach(found, one, { concurrency })).flat()
   })
   // Each Run is driven by its own agent, whose services are among those of all of them.
   return sweep as Effect.Effect<ReadonlyArray<Recovered>, Lift<StoreError>, Services<As[number]> | CheckpointStore>
 }
 
-const driven = (agent: Agent, runId: string) =>
+/** @internal */
+export const byName = (agents: ReadonlyArray<Agent>): ReadonlyMap<string, Agent> =>
+  new Map(agents.map((agent) => [agent.name, agent]))
+
+/** Nothing if another worker took it first. @internal */
+export const driven = (agent: Agent, runId: string) =>
   Effect.match(goOn(agent, runId), {
     onSuccess: (outcome): ReadonlyArray<Recovered> => [{ _tag: "Driven", runId, outcome }],
     onFailure: (error): ReadonlyArray<Recovered> =>
       error.reason._tag === "RunBusy" ? [] : [{ _tag: "Failed", runId, error }]
   }).pipe(Effect.catchDefect((defect) => Effect.succeed<ReadonlyArray<Recovered>>([{ _tag: "Died", runId, defect }])))
 
-const dueRuns = Effect.fnUntraced(function* (
-  agent: ReadonlyArray<string>
-): Effect.fn.Return<ReadonlyArray<Entry>, StoreError, CheckpointStore> {
-  const store = yield* boundedStore
-  const { isDead } = yield* Owner
-  const due: Array<Entry> = []
-  let after: { readonly runId: string; readonly updatedAt: number } | undefined
-  while (true) {
-    const page = yield* store.list({ agent, due: true, parent: null }, { limit: 100, ...(after && { after }) })
-    for (const entry of page) {
-      const driven = entry.live && entry.owner !== undefined && !(yield* isDead(entry.owner))
-      if (!driven && (entry.status === "running" || entry.status === "waiting")) due.push(entry)
-    }
-    after = page.at(-1)
-    if (page.length < 100) return due
-  }
-})
+type Entries = Stream.Stream<Entry, Lift<StoreError>, CheckpointStore>
+
+/** Runs of these agents whose owner died or let go, or whose `wakeAt` has come, the oldest first. @internal */
+export const due = (agent: ReadonlyArray<string>): Entries =>
+  Stream.filterEffect(listed({ agent, due: true, parent: null }), ({ live, owner }) =>
+    live && owner !== undefined ? Effect.flatMap(Owner, ({ isDead }) => isDead(owner)) : Effect.succeed(true)
+  )
+
+/** Runs of these agents that were stored and never driven, the oldest first. @internal */
+export const accepted = (agent: ReadonlyArray<string>): Entries => listed({ agent, status: ["accepted"], parent: null })
+
+/** Page by page, as they are asked for. */
+const listed = (filter: Filter): Entries =>
+  Stream.paginate(Option.none<Entry>(), (last) =>
+    lift(
+      Effect.gen(function* () {
+        const store = yield* boundedStore
+        const page = yield* store.list(filter, { limit: 100, ...(Option.isSome(last) && { after: last.value }) })
+        const next = Option.fromUndefinedOr(page.at(-1))
+        return [page, page.length < 100 ? Option.none() : Option.some(next)] as const
+      })
+    )
+  )

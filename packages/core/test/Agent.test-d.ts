@@ -90,6 +90,9 @@ describe("the types of an agent", () => {
     expectTypeOf<Effect.Success<typeof run>>().toEqualTypeOf<Outcome.Outcome<string>>()
     const recovered = Run.recover([plain, strict])
     expectTypeOf<Effect.Services<typeof recovered>>().toEqualTypeOf<Kept | Handlers | Mail | Permissions | Budget>()
+    const worker = Run.work([plain, strict])
+    expectTypeOf<Effect.Services<typeof worker>>().toEqualTypeOf<Kept | Handlers | Mail | Permissions | Budget>()
+    expectTypeOf<Effect.Error<typeof worker>>().toBeNever()
   })
 
   it("gives each verb only the reasons that it can have", () => {

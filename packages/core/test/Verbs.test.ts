@@ -276,6 +276,25 @@ const watched: Verb = () =>
 const send = Run.send({ runId, message: "hello", id: "m1" })
 
 const kept = gives("kept")
+const swept: Row["cells"] = {
+  ...everywhere(kept),
+  running: [
+    kept,
+    gives("taken", { from: "running, no owner", writes: driven }),
+    gives("taken", { from: "running, dead owner", writes: driven })
+  ],
+  waiting: [
+    kept,
+    ...(["external", "in-doubt", "paused", "retry"] as const).map((from) => gives("kept", { from })),
+    gives("taken", { from: "retry, due", writes: driven }),
+    gives("taken", { from: "waiting, answered", writes: afterApproval }),
+    gives("taken", {
+      from: "waiting, decided",
+      writes: ["AttemptStarted", "ToolCallStarted", "ToolCallCompleted", "RunSuspended"]
+    })
+  ],
+  "unknown id": none
+}
 
 const table: { readonly [row: string]: Row } = {
   "accept same task": { verb: accept(), cells: { ...everywhere(gives("void")), "unknown id": writes("RunAccepted") } },
@@ -508,25 +527,18 @@ const table: { readonly [row: string]: Row } = {
   },
   recover: {
     verb: () => Effect.map(Run.recover([clerk]), (swept) => (swept.length === 0 ? "kept" : "taken")),
-    cells: {
-      ...everywhere(kept),
-      running: [
-        kept,
-        gives("taken", { from: "running, no owner", writes: driven }),
-        gives("taken", { from: "running, dead owner", writes: driven })
-      ],
-      waiting: [
-        kept,
-        ...(["external", "in-doubt", "paused", "retry"] as const).map((from) => gives("kept", { from })),
-        gives("taken", { from: "retry, due", writes: driven }),
-        gives("taken", { from: "waiting, answered", writes: afterApproval }),
-        gives("taken", {
-          from: "waiting, decided",
-          writes: ["AttemptStarted", "ToolCallStarted", "ToolCallCompleted", "RunSuspended"]
-        })
-      ],
-      "unknown id": none
-    }
+    cells: swept
+  },
+  work: {
+    verb: () =>
+      Effect.gen(function* () {
+        let took = "kept"
+        const worker = yield* begin(Run.work([clerk], { onDriven: () => Effect.sync(() => void (took = "taken")) }))
+        yield* pass(250)
+        yield* Fiber.interrupt(worker)
+        return took
+      }),
+    cells: { ...swept, accepted: gives("taken", { writes: ["RunStarted", ...driven] }) }
   },
   list: {
     verb: () => Effect.map(Run.list(), (runs) => (runs.some((run) => run.runId === runId) ? "listed" : "not listed")),

@@ -40,8 +40,10 @@ export const approveAll = Effect.gen(function* () {
       by: "ann"
     })
   }
-  return yield* Run.resume(agent, { runId: "question-1" }) // or leave it to a worker's Run.recover([agent])
+  return yield* Run.resume(agent, { runId: "question-1" }) // or leave it to a worker
 })
+
+export const worker = Run.work([agent], { concurrency: 10, drain: "25 seconds" }) // never ends by itself
 
 /** Stops a Run that has used too many tokens. */
 export class TokenCap extends Context.Service<TokenCap, Plugin.Plugin>()("example/TokenCap") {

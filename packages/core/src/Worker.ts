@@ -1,0 +1,109 @@
+/**
+ * Works as one of any number of worker processes: takes Runs that nobody drives, one sweep after the other, until it is
+ * told to end.
+ *
+ * Invariants
+ *   W1  No more than `concurrency` Runs are driven at once, and none twice.
+ *   W2  One Run that fails, dies or takes long keeps no other from being taken.
+ *   W3  Once it is interrupted nothing new begins: no Run is taken, no model called, no tool run. What runs has
+ *       `drain` to end by itself; only then is it interrupted.
+ *   W4  A store that is away ends nothing; it is asked again.
+ *
+ * @since 0.1.0
+ */
+import * as Clock from "effect/Clock"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as FiberMap from "effect/FiberMap"
+import * as Stream from "effect/Stream"
+import type { Agent, Services } from "./Agent.ts"
+import type { CheckpointStore, Entry } from "./CheckpointStore.ts"
+import { Draining } from "./Drain.ts"
+import { accepted, byName, driven, due, type Recovered } from "./Sweep.ts"
+
+export interface WorkInput {
+  /** How many Runs are driven at once. Default 10. */
+  readonly concurrency?: number
+  /** How long after one look at the store the next one comes. Default 1 second. */
+  readonly every?: Duration.Input
+  /** How long what runs may go on after the interruption. Default 25 seconds: container platforms kill after 30. */
+  readonly drain?: Duration.Input
+  /** Hears of every Run that was driven. Default: failures are logged as warnings, the rest as debug messages. */
+  readonly onDriven?: (recovered: Recovered) => Effect.Effect<void>
+}
+
+/** A Run that only fails here (a plugin is missing, a bug) is left alone for so long, so that it is not tried every second. */
+const restMillis = 60_000
+
+/**
+ * Drives every Run of these agents that `accept` stored, whose owner died or let go, or whose `wakeAt` has come; roots
+ * only. Never ends by itself. An interruption drains it: under `NodeRuntime.runMain` that is what SIGTERM and SIGINT do.
+ * What it did not end is left without an owner, for other workers to take at once.
+ */
+export const work = <As extends ReadonlyArray<Agent>>(
+  agents: As,
+  input: WorkInput = {}
+): Effect.Effect<never, never, Services<As[number]> | CheckpointStore> =>
+  // Each Run is driven by its own agent, whose services are among those of all of them.
+  Effect.scoped(working(agents, input)) as Effect.Effect<never, never, Services<As[number]> | CheckpointStore>
+
+const working = Effect.fnUntraced(function* (
+  agents: ReadonlyArray<Agent>,
+  { concurrency = 10, drain = "25 seconds", every = "1 second", onDriven = logged }: WorkInput
+) {
+  const known = byName(agents)
+  const driving = yield* FiberMap.make<string, void>()
+  const rests = new Map<string, number>()
+  let ending = false
+
+  const drive = (agent: Agent, runId: string) =>
+    Effect.gen(function* () {
+      for (const one of yield* driven(agent, runId)) {
+        const failed = one._tag === "Died" || (one._tag === "Failed" && one.error._tag === "Fatal")
+        if (failed) rests.set(runId, (yield* Clock.currentTimeMillis) + restMillis)
+        yield* onDriven(one)
+      }
+    }).pipe(Effect.provideService(Draining, { begun: () => ending }))
+
+  const take = Effect.fnUntraced(function* ({ agent: name, runId }: Entry) {
+    const agent = known.get(name)
+    if (agent === undefined || rests.has(runId)) return
+    yield* FiberMap.run(driving, runId, drive(agent, runId), { onlyIfMissing: true })
+  })
+
+  const free = Effect.map(FiberMap.size(driving), (size) => size < concurrency)
+  const oneEnds = Effect.suspend(() => Effect.raceAllFirst(Array.from(driving, ([, fiber]) => Fiber.await(fiber))))
+  const names = [...known.keys()]
+  const sweep = Effect.gen(function* () {
+    const now = yield* Clock.currentTimeMillis
+    for (const [runId, until] of rests) if (until <= now) rests.delete(runId)
+    yield* Stream.runForEachWhile(Stream.concat(due(names), accepted(names)), (entry) =>
+      Effect.andThen(take(entry), free)
+    )
+    // Where all hands are full there may be more to do as soon as one is free.
+    yield* (yield* free) ? Effect.sleep(every) : oneEnds
+  }).pipe(
+    Effect.catch(({ reason }) =>
+      Effect.andThen(Effect.logWarning(`Runs could not be looked for: ${reason.message}`), Effect.sleep(every))
+    )
+  )
+
+  return yield* Effect.forever(sweep).pipe(
+    Effect.onInterrupt(() => {
+      ending = true
+      return Effect.timeoutOption(FiberMap.awaitEmpty(driving), drain)
+    })
+  )
+})
+
+const logged = (one: Recovered): Effect.Effect<void> => {
+  switch (one._tag) {
+    case "Driven":
+      return Effect.logDebug(`Run ${one.runId}: ${one.outcome._tag}`)
+    case "Failed":
+      return Effect.logWarning(`Run ${one.runId} failed: ${one.error.reason.message}`)
+    case "Died":
+      return Effect.logWarning(`Run ${one.runId} ended its Attempt with a bug`, one.defect)
+  }
+}
