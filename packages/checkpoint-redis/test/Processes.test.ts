@@ -31,7 +31,7 @@ const obey = (process: ChildProcess, order: Order) =>
     return (await answer)[0]
   })
 
-describe.skipIf(shared === undefined)("processes", { timeout: 60_000 }, () => {
+describe.skipIf(shared === undefined)("processes", () => {
   it.live("RI-001 of two processes that append at once exactly one wins, 100 rounds", () =>
     Effect.gen(function* () {
       const [one, two] = yield* Effect.all([child, child], { concurrency: 2 })

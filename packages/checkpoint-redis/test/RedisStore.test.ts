@@ -339,11 +339,11 @@ describe.skipIf(!available)("leases and appends", () => {
       const prefix = freshPrefix()
       const seen: Array<string> = []
       const counted = around((command, what) => {
+        if (what.startsWith("SCAN")) return failing("the repair at the start is not what this is about")
         seen.push(isAppend(what) ? "append" : what.includes("ZADD") ? "index" : what)
         return command
       })
       const store = yield* open(url, { prefix, wrap: counted })
-      yield* Effect.sleep(100)
       seen.length = 0
       yield* store.append(created("r", { events: ["a", "b", "c"] }))
       yield* store.append(created("r", { expectedSeq: 3, events: ["d", "e"] }))

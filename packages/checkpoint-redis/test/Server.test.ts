@@ -200,10 +200,11 @@ describe.skipIf(!canStart)("a server that refuses", () => {
           ? Effect.suspend(() => (loading-- > 0 ? failing("LOADING Redis is loading the dataset in memory") : command))
           : command
       )
-      const store = yield* open(url, { prefix: "loading", wrap: slow, commandTimeout: "400 millis" })
+      const store = yield* open(url, { prefix: "loading", wrap: slow, commandTimeout: "15 seconds" })
       expect(yield* store.append(created("r"))).toEqual({ _tag: "Committed" })
       loading = Number.POSITIVE_INFINITY
-      expect(yield* Effect.flip(store.append(created("r", { expectedSeq: 1 })))).toMatchObject(unavailable)
+      const hasty = yield* open(url, { prefix: "loading", wrap: slow, commandTimeout: "400 millis" })
+      expect(yield* Effect.flip(hasty.append(created("r", { expectedSeq: 1 })))).toMatchObject(unavailable)
       expect((yield* store.head("r"))?.seq).toBe(1)
     })
   )
@@ -211,9 +212,9 @@ describe.skipIf(!canStart)("a server that refuses", () => {
   it.live("a server that is away for less than the time limit is waited for", () =>
     Effect.gen(function* () {
       const own = yield* TestServer.scoped()
-      const store = yield* open(own.url)
+      const store = yield* open(own.url, { commandTimeout: "15 seconds" })
       yield* Effect.promise(() => own.kill())
-      yield* Effect.sleep(200) // the client knows
+      yield* Effect.repeat(Effect.sleep(10), { times: 20 }) // the client knows, be the machine as busy as it likes
       const back = Effect.andThen(
         Effect.sleep(300),
         Effect.promise(() => own.restart())

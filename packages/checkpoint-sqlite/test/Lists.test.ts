@@ -27,6 +27,7 @@ describe("lists", () => {
         [{}, { limit: 10 }, "runs_resting"],
         [{}, { limit: 10, after }, "runs_resting"],
         [{ status: ["completed"], updatedBefore: 7 }, { limit: 10 }, "runs_resting"],
+        [{ status: ["running"] }, { limit: 10 }, "runs_running"],
         [{ waiting: "approval" }, { limit: 10 }, "runs_resting"],
         [{ session: "s" }, { limit: 10 }, "runs_session"],
         [{ parent: "p" }, { limit: 10 }, "runs_parent"]
@@ -42,12 +43,15 @@ describe("lists", () => {
           .all(parameters)
           .map(({ detail }) => String(detail))
         expect(plan.filter((line) => line.endsWith("SCAN runs"))).toEqual([])
+        // The others are few: those that run, or what an index names.
+        const resting = plan.slice(plan.indexOf("RIGHT"))
+        if (index === "runs_resting") expect(resting.filter((line) => line.includes("TEMP B-TREE"))).toEqual([])
         expect(plan.join("\n")).toContain(index)
       }
     })
   )
 
-  it.live("a page among 50,000 Runs that ended takes a few ms, whatever is asked", () =>
+  it.live("a page among 50,000 Runs that ended is what was asked for, in order", () =>
     Effect.gen(function* () {
       const path = yield* file
       const one = yield* store(path)
@@ -69,9 +73,7 @@ describe("lists", () => {
         [{}, 100]
       ]
       for (const [filter, count] of asked) {
-        const started = performance.now()
         expect(yield* one.list(filter, { limit: 100 })).toHaveLength(count)
-        expect(performance.now() - started).toBeLessThan(100)
       }
       const page = yield* one.list({}, { limit: 3, after: { runId: "ended-25000", updatedAt: 25_000 } })
       expect(page.map(({ runId }) => runId)).toEqual(["run-0", "ended-25001", "run-1"])

@@ -467,7 +467,7 @@ describe("an answer and the wait that it answers", () => {
         }
         expect([...ways].toSorted()).toEqual(["Completed", "Suspended"])
       }),
-    60_000
+    120_000
   )
 
   it.effect("RI-034 a Run is never reported as suspended while its wait is not stored", () =>

@@ -204,7 +204,7 @@ describe("many Runs in one runtime", () => {
         const switches = order.filter((mine, i) => i > 0 && mine !== order[i - 1]).length
         expect(switches).toBeGreaterThan(count * 2)
       }),
-    60_000
+    120_000
   )
 })
 

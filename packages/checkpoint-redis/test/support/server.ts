@@ -30,7 +30,17 @@ const appending = ["--appendonly", "yes", "--appendfsync", "everysec"]
 
 /** Starts one. `args` come last, so they win. */
 export const start = async (...args: ReadonlyArray<string>): Promise<Server> => {
-  const port = await freePort()
+  // Somebody else may take a port between the look and the server's own.
+  for (let tries = 1; ; tries++) {
+    try {
+      return await startOn(await freePort(), args)
+    } catch (error) {
+      if (tries === 5) throw error
+    }
+  }
+}
+
+const startOn = async (port: number, args: ReadonlyArray<string>): Promise<Server> => {
   const dir = mkdtempSync(join(tmpdir(), "waystone-redis-"))
   const options = ["--port", String(port), "--bind", "127.0.0.1", "--dir", dir, "--save", "", ...appending, ...args]
   const launch = async (): Promise<ChildProcess> => {
@@ -39,7 +49,10 @@ export const start = async (...args: ReadonlyArray<string>): Promise<Server> => 
     await listening(port, child)
     return child
   }
-  let running = await launch()
+  let running = await launch().catch((error: unknown) => {
+    rmSync(dir, { recursive: true, force: true })
+    throw error
+  })
   const onExit = () => running.kill("SIGKILL")
   process.once("exit", onExit)
   const kill = async () => {
@@ -141,7 +154,8 @@ export const freePort = async (): Promise<number> => {
 const listening = async (port: number, child: ChildProcess): Promise<void> => {
   for (let tries = 0; tries < 500; tries++) {
     if (child.exitCode !== null) throw new Error(`redis-server ended with ${child.exitCode}`)
-    if (await answers(port)) return
+    // One that found its port taken has ended, whoever answers there.
+    if ((await answers(port)) && child.exitCode === null) return
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
   throw new Error("redis-server does not answer")

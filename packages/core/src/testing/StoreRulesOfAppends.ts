@@ -143,7 +143,7 @@ export const rules = (capabilities: Capabilities): ReadonlyArray<Rule> => [
     Effect.gen(function* () {
       const { append, fresh, store, ttlMillis } = bench
       const runId = fresh("a")
-      yield* append({ runId, epoch: 1, lease: { owner: "o", ttlMillis } })
+      yield* append({ runId, epoch: 1, lease: { owner: "o", ttlMillis: ttlMillis * 100 } })
       yield* same("an outside append", yield* append({ runId, expectedSeq: 1, events: ["x"] }), committed)
       const entry = yield* store.head(runId)
       yield* same("the owner", [entry?.owner, entry?.epoch, entry?.live], ["o", 1, true])
@@ -191,7 +191,7 @@ export const rules = (capabilities: Capabilities): ReadonlyArray<Rule> => [
       yield* same("without an owner", yield* append({ runId: accepted }), committed)
       const free = yield* store.head(accepted)
       yield* same("its owner", [free?.owner, free?.epoch, free?.live], [undefined, 0, false])
-      const lease = { owner: "o", ttlMillis }
+      const lease = { owner: "o", ttlMillis: ttlMillis * 100 }
       yield* same("with an owner", yield* append({ runId: started, epoch: 1, lease }), committed)
       const held = yield* store.head(started)
       yield* same("its owner", [held?.owner, held?.epoch, held?.live], ["o", 1, true])
@@ -208,7 +208,7 @@ export const rules = (capabilities: Capabilities): ReadonlyArray<Rule> => [
           yield* same("the claim of an unknown Run", claimed, { _tag: "Claimed", epoch: 1, seq: 0 })
         }
         const create = (owner: string) =>
-          append({ runId, epoch: 1, lease: { owner, ttlMillis }, events: [owner, owner] })
+          append({ runId, epoch: 1, lease: { owner, ttlMillis: ttlMillis * 100 }, events: [owner, owner] })
         const results = yield* Effect.all([create("one"), create("two")], { concurrency: "unbounded" })
         const winners = results.flatMap(({ _tag }, i) => (_tag === "Committed" ? [["one", "two"][i] ?? ""] : []))
         yield* same("winners", winners.length, 1)

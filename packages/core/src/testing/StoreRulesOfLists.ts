@@ -146,12 +146,20 @@ export const rules = (capabilities: Capabilities): ReadonlyArray<Rule> => [
       const { append, expire, fresh, store, ttlMillis } = bench
       const agent = fresh("agent")
       const row = head({ agent, session: "s", waiting: ["approval"], wakeAt: 7, updatedAt: 5, body: "{}" })
-      const runId = fresh("a")
-      yield* append({ runId, epoch: 1, lease: { owner: "o", ttlMillis }, events: ["1", "2"], head: row })
-      const entry = { ...row, runId, seq: 2, epoch: 1, owner: "o" }
-      yield* same("live", yield* store.list({ agent: [agent] }, { limit: 10 }), [{ ...entry, live: true }])
+      const held = (runId: string, ttlMillis: number) =>
+        append({ runId, epoch: 1, lease: { owner: "o", ttlMillis }, events: ["1", "2"], head: row })
+      yield* held(fresh("a"), ttlMillis)
+      yield* held(fresh("b"), ttlMillis * 100)
       yield* expire
-      yield* same("not live", yield* store.list({ agent: [agent] }, { limit: 10 }), [{ ...entry, live: false }])
+      const entry = { ...row, seq: 2, epoch: 1, owner: "o" }
+      yield* same(
+        "one whose lease is over, and one that is live",
+        yield* store.list({ agent: [agent] }, { limit: 10 }),
+        [
+          { ...entry, runId: fresh("a"), live: false },
+          { ...entry, runId: fresh("b"), live: true }
+        ]
+      )
     })
   ),
   rule("CS51 lists what is due: running, or with a wakeAt that has come by the store's clock", capabilities, (bench) =>
