@@ -15,26 +15,16 @@ describe("CommandName", () => {
     expect(CommandName.of(argv)).toBe(shown)
   })
 
-  it.each([
-    ["key".repeat(40_000)],
-    ["-key-".repeat(20_000)],
-    ["a".repeat(100_000)],
-    ["+".repeat(100_000)],
-    ["=a1".repeat(40_000)],
-    ["://".repeat(40_000)],
-    ["token ".repeat(20_000)],
-    ["\u0090".repeat(60_000)],
-    [" ".repeat(100_000)],
-    ["😀".repeat(50_000)]
-  ])("a hostile name takes no time: %#", (text) => {
-    const from = performance.now()
-    for (let n = 0; n < 100; n++) {
-      CommandName.of([text, text, text])
-      CommandName.of(["x", ...Array<string>(50).fill(text.slice(0, 399))])
-      CommandName.of(["x", text.slice(0, 390)])
+  // Whoever read all of each would be at it for minutes.
+  it.each(["key", "-key-", "a", "+", "=a1", "://", "token ", "\u0090", " ", "😀"])(
+    "of hostile arguments of 2 MB only the beginning is read: %j",
+    (part) => {
+      const text = part.repeat(Math.ceil(2_000_000 / part.length))
+      const shown = CommandName.of(["x", text.slice(0, 500), text.slice(0, 500)])
+      for (let n = 0; n < 1000; n++) expect(CommandName.of(["x", text, text])).toBe(shown)
+      expect(Array.from(CommandName.of([text, text, text])).length).toBeLessThanOrEqual(200)
     }
-    expect(performance.now() - from).toBeLessThan(500)
-  })
+  )
 
   it("half a key at the cut is not shown", () => {
     for (let n = 0; n < 30; n++) {

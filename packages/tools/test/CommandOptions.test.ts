@@ -35,7 +35,7 @@ describe.skipIf(!linux)("How a runner runs a command", () => {
 
   describe("what cannot be started", () => {
     const refused = (command: Partial<Parameters<CommandRunner["Service"]["run"]>[0]>) =>
-      CommandRunner.use(({ run }) => run({ argv: ["true"], cwd: cwd(), timeout: "1 second", ...command })).pipe(
+      CommandRunner.use(({ run }) => run({ argv: ["true"], cwd: cwd(), timeout: "10 minutes", ...command })).pipe(
         Effect.flip,
         Effect.provide(runner())
       )

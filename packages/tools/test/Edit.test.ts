@@ -117,10 +117,8 @@ describe("Edit", () => {
       ["of one letter", "a".repeat(1_000_000), "ab", "a"],
       ["that could come from everywhere", "ax".repeat(500_000), "aa", "x"],
       ["that is deleted", "b".repeat(1_000_000), "a".repeat(1000), ""]
-    ])("a long text %s is traced or given up in time", (_, now, oldText, newText) => {
-      const start = performance.now()
+    ])("a long text %s is traced or given up, and not looked at for ever", (_, now, oldText, newText) => {
       expect(trace(now, oldText, newText)._tag).not.toBe("NeverStarted")
-      expect(performance.now() - start).toBeLessThan(3000)
     })
   })
 })
@@ -136,9 +134,8 @@ describe("Occurrences", () => {
   })
 
   it("takes linear time for what nearly occurs everywhere", () => {
-    const start = performance.now()
+    // 62 billion steps if it began anew at each place.
     expect(Occurrences.find("a".repeat(1_000_000), `${"a".repeat(250_000)}b${"a".repeat(250_000)}`)).toEqual([])
-    expect(performance.now() - start).toBeLessThan(500)
   })
 
   it("counts lines from 1", () => {

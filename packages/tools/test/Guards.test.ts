@@ -1,5 +1,6 @@
 /** Guards that no other test would miss: each test here fails when one line is taken out. */
 import { describe, expect, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Logger from "effect/Logger"
@@ -13,6 +14,7 @@ import type { Held, Hold } from "../src/Held.ts"
 import * as HeldByDescriptor from "../src/HeldByDescriptor.ts"
 import * as Listing from "../src/Listing.ts"
 import { around, holds, put } from "./support/folders.ts"
+import * as Turns from "./support/turns.ts"
 
 describe("AtomicWrite", () => {
   it.live.each(holds)(
@@ -53,20 +55,25 @@ describe("Listing", () => {
         confirm: () => Effect.void,
         sync: Effect.void
       }
-      let ticks = 0
-      const tick = Effect.andThen(
-        Effect.sleep("1 millis"),
-        Effect.sync(() => ticks++)
-      )
-      yield* Effect.forkChild(Effect.forever(tick), { startImmediately: true })
-      // 400 ms of work in all.
+      const others = yield* Turns.watch
+      // 5 ms of work for each, by a clock of the test's own: 25 ms after five of them.
+      const clock = yield* Clock.Clock
+      let now = 0
+      const working: Clock.Clock = {
+        ...clock,
+        sleep: (duration) => clock.sleep(duration),
+        currentTimeMillisUnsafe: () => now,
+        currentTimeMillis: Effect.sync(() => now)
+      }
+      const before = others.taken()
       const matches = () => {
-        for (const from = performance.now(); performance.now() - from < 4;);
+        now += 5
         return true
       }
-      expect((yield* Listing.list(flat, { limit: 100, matches })).files).toHaveLength(100)
-      expect(ticks).toBeGreaterThan(5)
-    })
+      const listed = yield* Effect.provideService(Listing.list(flat, { limit: 100, matches }), Clock.Clock, working)
+      expect(listed.files).toHaveLength(100)
+      expect(others.taken() - before).toBeGreaterThan(5)
+    }).pipe(Effect.scoped)
   )
 
   it.effect("L2 after 10 s it gives what it has found so far", () =>

@@ -5,19 +5,10 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Glob from "../src/Glob.ts"
 import * as Ignored from "../src/Ignored.ts"
-import * as Blocked from "./support/blocked.ts"
 import { confined, holds } from "./support/folders.ts"
 
 const listed = (folder: Effect.Success<ReturnType<typeof confined>>["folder"], glob?: string) =>
   Effect.map(folder.list(glob === undefined ? {} : { glob }), ({ files }) => files)
-
-/** How long a glob takes for a path that does everything to make it long. In ms. */
-const timeOf = Effect.fnUntraced(function* (glob: string, path: string) {
-  const matches = yield* Glob.compile(glob)
-  const start = performance.now()
-  matches(path)
-  return performance.now() - start
-})
 
 describe("Listing", () => {
   describe.each(holds)("with folders held by %s", (_, hold) => {
@@ -94,9 +85,7 @@ describe("Listing", () => {
       mkdirSync(join(root, "link"))
       writeFileSync(join(root, "link", "f"), "")
       symlinkSync(join(outside, "rules"), join(root, "link", ".gitignore"))
-      const start = performance.now()
       const files = yield* listed(folder)
-      expect(performance.now() - start).toBeLessThan(2000)
       expect(files).toContain(path)
       expect(files).toContain("bin/f")
       expect(files).toContain("link/f")
@@ -132,30 +121,30 @@ describe("Listing", () => {
     })
   )
 
+  // Each path does everything to make its glob take long: with backtracking, or all braces expanded, it would for ever.
   it.live.each([
-    ["*a*a*a*a*a*a*b", "a".repeat(120)],
-    [`${"*a".repeat(90)}b`, "a".repeat(250)],
-    [`${"**/a/".repeat(38)}b`, `${"a/".repeat(60)}c`],
-    [`${"{a,b}".repeat(38)}`, "a".repeat(38)],
-    ["{1..99999999}", "5"],
-    [`${"+(a|aa)".repeat(20)}b`, "a".repeat(100)],
-    ["[a-z]*?".repeat(28), "a".repeat(250)],
-    [`${"{".repeat(99)}a${"}".repeat(99)}`, "{"]
-  ] as const)("the glob %s takes no time", ([glob, path]) =>
+    ["*a*a*a*a*a*a*b", "a".repeat(250), false],
+    [`${"*a".repeat(90)}b`, "a".repeat(250), false],
+    [`${"**/a/".repeat(38)}b`, `${"a/".repeat(60)}c`, false],
+    [`${"{a,b}".repeat(38)}`, "a".repeat(38), true],
+    ["{1..99999999}", "5", true],
+    [`${"+(a|aa)".repeat(20)}b`, "a".repeat(100), false],
+    ["[a-z]*?".repeat(28), "a".repeat(250), true],
+    [`${"{".repeat(99)}a${"}".repeat(99)}`, "{", false]
+  ] as const)("the glob %s does not hang", ([glob, path, matching]) =>
     Effect.gen(function* () {
-      expect(yield* timeOf(glob, path)).toBeLessThan(1000)
+      expect((yield* Glob.compile(glob))(path)).toBe(matching)
     })
   )
 
-  it.live("L3 others run while rules that take long are asked", () =>
+  // All of them would take some minutes.
+  it.live("of rules that take long only some are asked", () =>
     Effect.gen(function* () {
       const rules = Array.from({ length: 1000 }, (_, n) => `*a*a*ab${n}`).join("\n")
       const names = Array.from({ length: 60 }, (_, n) => [`${"a".repeat(240)}${n}`, ""])
       const { folder } = yield* confined({ ".gitignore": rules, ...Object.fromEntries(names) })
-      const blocked = yield* Blocked.watch
       expect((yield* folder.list()).files).toHaveLength(61)
-      expect(blocked.longest()).toBeLessThan(500)
-    }).pipe(Effect.scoped)
+    })
   )
 
   it("the rules that are asked about one path are bounded together", () => {

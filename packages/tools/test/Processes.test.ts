@@ -49,13 +49,12 @@ describe("Processes", () => {
 
   it.live.skipIf(!linux)("P2 without a table the process group is ended", () =>
     Effect.gen(function* () {
-      const child = spawn("/bin/sh", ["-c", "trap : TERM; sleep 60 & while :; do sleep 0.1; done"], {
+      const child = spawn("/bin/sh", ["-c", "trap : TERM; sleep 60 & echo deaf; while :; do sleep 0.1; done"], {
         detached: true,
-        stdio: "ignore"
+        stdio: ["ignore", "pipe", "ignore"]
       })
-      yield* Effect.promise(() => once(child, "spawn"))
+      yield* Effect.promise(() => once(child.stdout, "data"))
       const pid = child.pid ?? 0
-      yield* Effect.sleep("100 millis")
       const processes = Processes.ended(Processes.group(pid, "/bin/sh"), "")
       expect(yield* processes.alive).toEqual([{ pid, command: "the process group of sh" }])
       const { leftRunning } = yield* processes.end(Duration.millis(200))
@@ -93,7 +92,13 @@ describe.skipIf(!linux)("ProcessTable", () => {
     Effect.gen(function* () {
       const child = spawn("/bin/sh", ["-c", "true & exec sleep 60"], { detached: true, stdio: "ignore" })
       yield* Effect.promise(() => once(child, "spawn"))
-      yield* Effect.sleep("300 millis")
+      const zombies = Effect.sync(() =>
+        readdirSync("/proc").filter((name) => {
+          const one = /^\d+$/.test(name) ? ProcessTable.entry(Number(name)) : undefined
+          return one?.parent === child.pid && one?.zombie === true
+        })
+      )
+      yield* Effect.repeat(Effect.andThen(Effect.sleep("10 millis"), zombies), { until: ({ length }) => length > 0 })
       const leader = ProcessTable.entry(child.pid ?? 0)
       const dead: Array<number> = []
       const found: Array<number> = []

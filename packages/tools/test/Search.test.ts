@@ -5,8 +5,8 @@ import * as Fiber from "effect/Fiber"
 import { TestClock } from "effect/testing"
 import * as Pattern from "../src/Pattern.ts"
 import * as Search from "../src/Search.ts"
-import * as Blocked from "./support/blocked.ts"
 import { confined } from "./support/folders.ts"
+import * as Turns from "./support/turns.ts"
 
 const searched = (files: Readonly<Record<string, string>>, options: Search.Options) =>
   Effect.flatMap(confined(files), ({ folder }) => Search.search(folder, options))
@@ -84,37 +84,31 @@ describe("Search", () => {
     })
   )
 
-  it.live("Q2 others run while one file is searched, and it can be interrupted there", () =>
+  it.effect("Q2 others run while one file is searched, and it can be interrupted there", () =>
     Effect.gen(function* () {
       const folder = made({ f: () => "a b\n".repeat(240_000) })
       const slow = { pattern: "(x+x+)+y|(z|[^a]?c){1,100}", ignoreCase: true }
-      let ticks = 0
-      const ticking = Effect.forever(
-        Effect.andThen(
-          Effect.sleep("1 millis"),
-          Effect.sync(() => ticks++)
-        )
-      )
-      yield* Effect.forkChild(ticking, { startImmediately: true })
+      const others = yield* Turns.watch
       expect(yield* Search.search(folder, slow)).toEqual({ matches: [], truncated: false })
-      expect(ticks).toBeGreaterThan(20)
+      expect(others.taken()).toBeGreaterThan(20)
       const fiber = yield* Effect.forkChild(Search.search(folder, slow), { startImmediately: true })
-      yield* Effect.sleep("5 millis")
       yield* Fiber.interrupt(fiber)
       expect(Exit.hasInterrupts(yield* Fiber.await(fiber))).toBe(true)
-    })
+    }).pipe(Effect.scoped)
   )
 
-  it.live.each([
+  // Virtual time stands still here, so that others get their turns for the work alone: one for each 10 to 80 ms of it
+  // (measured), which a line and a pattern are cut to.
+  it.effect.each([
     "(?:\\pL{20}){10}",
     "(?:[^a]{30}){30}",
     "(x+x+)+y|(z|[^a]?c){1,100}",
     "(?i)(k|\\pL){150}x",
     "(?i)[\\pL\\pN]".repeat(50)
-  ])("Q2 no line takes long to search, nor does a pattern: %s", (pattern) =>
+  ])("Q2 others run while long lines are searched for a large pattern: %s", (pattern) =>
     Effect.gen(function* () {
       const lines = ["a", "é", "aé1ꙮ", "\u2000b", "ab"].map((text) => text.repeat(5000).slice(0, 20_000))
-      const blocked = yield* Blocked.watch
+      const others = yield* Turns.watch
       yield* Search.search(
         made({
           f: () =>
@@ -124,7 +118,8 @@ describe("Search", () => {
         }),
         { pattern }
       )
-      expect(blocked.longest()).toBeLessThan(500)
+      // Each of the 20 lines is a turn's work.
+      expect(others.taken()).toBeGreaterThan(5)
     }).pipe(Effect.scoped)
   )
 
@@ -139,22 +134,21 @@ describe("Search", () => {
     })
   )
 
+  // Backtracking would take years for most of these.
   it.live.each([
-    "(x+x+)+y",
-    "(a|aa)+$b",
-    "((a*)*)*b",
-    "(.*)*=.*=",
-    "(?:a?){300}a{300}b",
-    "(a|b)*a(a|b){12}c",
-    "(.{1,20}){1,20}c",
-    "^(([a-z])+.)+[A-Z]([a-z])+$"
-  ])("the pattern %s is found or not, and does not hang", (pattern) =>
+    ["(x+x+)+y", -1],
+    ["(a|aa)+$b", -1],
+    ["((a*)*)*b", 0],
+    ["(.*)*=.*=", -1],
+    ["(?:a?){300}a{300}b", -1],
+    ["(a|b)*a(a|b){12}c", -1],
+    ["(.{1,20}){1,20}c", -1],
+    ["^(([a-z])+.)+[A-Z]([a-z])+$", 0]
+  ] as const)("the pattern %s is found or not, and does not hang", ([pattern, at]) =>
     Effect.gen(function* () {
       const compiled = yield* Pattern.compile(pattern, { ignoreCase: true })
-      const start = performance.now()
       compiled.find("a".repeat(Search.maxLine))
-      compiled.find("ab".repeat(Search.maxLine / 2))
-      expect(performance.now() - start).toBeLessThan(1000)
+      expect(compiled.find("ab".repeat(Search.maxLine / 2))).toBe(at)
     })
   )
 

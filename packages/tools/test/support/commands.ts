@@ -5,6 +5,8 @@
  */
 import { NodeServices } from "@effect/platform-node"
 import { expect } from "@effect/vitest"
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { ChildProcessSpawner, make as makeSpawner } from "effect/process/ChildProcessSpawner"
@@ -95,6 +97,18 @@ export const watched = (): void => {
   })
 }
 
+/** Time that passes ten times as slowly, for a command whose own sleeps must be shorter than a wait of the runner. */
+export const slowly = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.clockWith((clock) => {
+    const slow: Clock.Clock = {
+      ...clock,
+      sleep: (duration) => clock.sleep(Duration.times(duration, 10)),
+      currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe() / 10,
+      currentTimeMillis: Effect.map(clock.currentTimeMillis, (now) => now / 10)
+    }
+    return Effect.provideService(effect, Clock.Clock, slow)
+  })
+
 /** A runner on recorded processes. */
 export const runner = (options: Options = {}): Layer.Layer<CommandRunner> =>
   Layer.orDie(CommandRunner.layer(options)).pipe(Layer.provide(spawner))
@@ -103,8 +117,8 @@ export interface Ask extends Partial<Omit<Command, "argv">> {
   readonly options?: Options
 }
 
-/** Runs a shell command in the test's folder, at most 5 seconds. */
+/** Runs a shell command in the test's folder. Ten minutes are longer than a test may take: who waits for that has failed. */
 export const sh = (script: string, { options, ...ask }: Ask = {}): Effect.Effect<Finished> =>
   CommandRunner.use(({ run }) =>
-    run({ argv: ["/bin/sh", "-c", script], cwd: folder, timeout: "5 seconds", ...ask })
+    run({ argv: ["/bin/sh", "-c", script], cwd: folder, timeout: "10 minutes", ...ask })
   ).pipe(Effect.orDie, Effect.provide(runner(options)))
