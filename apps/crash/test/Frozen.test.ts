@@ -46,10 +46,7 @@ describe.concurrent("a process that is stopped for three leases and then goes on
           const written = yield* events
           yield* Effect.sleep(Math.max(0, frozenMillis - (Date.now() - froze)))
           child.kill("SIGCONT")
-          const late = yield* Effect.timeoutOrElse(Fiber.join(end), {
-            duration: "20 seconds",
-            orElse: () => Effect.die(new Error("it still runs"))
-          })
+          const late = yield* Fiber.join(end)
           // It tried to write the result of its call, was refused, and then found the Run completed.
           expect(late).toMatchObject({ code: 0, errors: "" })
           const said: unknown = JSON.parse(late.output.trim().split("\n").at(-1) ?? "")
@@ -62,7 +59,7 @@ describe.concurrent("a process that is stopped for three leases and then goes on
           expect(Subject.items.every((item) => Ledger.read(job.ledger).some((one) => one.item === item))).toBe(true)
         })
       ),
-    { timeout: 90_000 }
+    { timeout: 180_000 }
   )
 })
 
