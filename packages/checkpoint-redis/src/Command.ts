@@ -41,12 +41,13 @@ const notRun = (error: RedisError): boolean => {
   return text === "The client is offline" || text.startsWith("LOADING")
 }
 
-/** A key of another type than ours is damage; everything else may pass: OOM, READONLY, MISCONF, a lost connection. */
+/** A key of another type than ours is damage, of the index if there is no run id; everything else may pass: OOM, READONLY, MISCONF, a lost connection. */
 export const meaning = (runId: string, error: RedisError): CheckpointStore.StoreError => {
   const text = textOf(error)
-  return text.includes("WRONGTYPE")
-    ? new RunError.CheckpointCorrupt({ runId, seq: 0, path: "the type of a key" })
-    : new RunError.StoreUnavailable({ detail: shown(text) })
+  if (!text.includes("WRONGTYPE")) return new RunError.StoreUnavailable({ detail: shown(text) })
+  return runId === ""
+    ? new RunError.StoreCorrupt({ store: "on Redis", detail: `a key of its index has another type: ${shown(text)}` })
+    : new RunError.CheckpointCorrupt({ runId, seq: 0, path: "the type of a key" })
 }
 
 const textOf = ({ cause }: RedisError): string => {

@@ -9,7 +9,7 @@
  *
  * @since 0.1.0
  */
-import { RunError } from "@waystone/core"
+import { type CheckpointStore, RunError } from "@waystone/core"
 import type { DatabaseSync } from "node:sqlite"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
@@ -21,12 +21,12 @@ export const nativeWaitMillis = 50
 /** How long the event loop is free between two tries, ms. */
 const pauseMillis = 10
 
-type StoreError = RunError.StoreUnavailable | RunError.CheckpointCorrupt
+type StoreError = CheckpointStore.StoreError
 
 export interface Connection {
   readonly db: DatabaseSync
-  /** Does synchronous work that concerns this Run (`*`: the whole file). */
-  readonly attempt: <A>(runId: string, work: () => A) => Effect.Effect<A, StoreError>
+  /** Does synchronous work that concerns this Run (undefined: the whole file). */
+  readonly attempt: <A>(runId: string | undefined, work: () => A) => Effect.Effect<A, StoreError>
   /** Does it in a transaction (Q1, Q2). */
   readonly transaction: <A>(runId: string, work: () => A) => Effect.Effect<A, StoreError>
 }
@@ -54,7 +54,7 @@ export const make = (db: DatabaseSync, settings: Settings): Connection => {
 /** The same for work before there is a connection. */
 export const attempting =
   ({ busyMillis, file }: Settings) =>
-  <A>(runId: string, work: () => A): Effect.Effect<A, StoreError> => {
+  <A>(runId: string | undefined, work: () => A): Effect.Effect<A, StoreError> => {
     const once: Effect.Effect<A, Failed> = Effect.suspend(() => {
       try {
         return Effect.succeed(work())

@@ -1,34 +1,38 @@
 /**
  * Says what a thrown value of `node:sqlite` means: busy, unavailable, corrupt, or a bug of ours.
  *
- * Only SQLite's own verdict (SQLITE_CORRUPT, SQLITE_NOTADB) or a row that cannot be one of ours is corruption; a full
- * disk or a lock never is (RI-131).
+ * Only SQLite's own verdict (SQLITE_CORRUPT, SQLITE_NOTADB: the file) or a row that cannot be one of ours (its Run) is
+ * corruption; a full disk or a lock never is (RI-131).
  *
  * @since 0.1.0
  */
-import { RunError } from "@waystone/core"
+import { type CheckpointStore, RunError } from "@waystone/core"
 import * as Data from "effect/Data"
 
 /** Primary result codes, https://sqlite.org/rescode.html. */
 const code = { busy: 5, locked: 6, readonly: 8, io: 10, corrupt: 11, full: 13, cantOpen: 14, tooBig: 18, notDb: 26 }
 
-/** A row that this package never writes. `path` says where, `seq` which event, 0 if it is none. */
-export class Damaged extends Data.TaggedError("Damaged")<{ readonly path: string; readonly seq: number }> {}
+/** A row that this package never writes. `path` says where, `seq` which event, 0 if it is none, `runId` whose it is if it says so. */
+export class Damaged extends Data.TaggedError("Damaged")<{
+  readonly path: string
+  readonly seq: number
+  readonly runId?: string
+}> {}
 
 /** Another connection holds the lock that is needed. */
 export class Busy extends Data.TaggedError("Busy")<{}> {}
 
-/** Where something failed. `runId` is `*` for the whole file. */
+/** Where something failed. Without a `runId` it concerns the whole file. */
 export interface Place {
   readonly file: string
-  readonly runId: string
+  readonly runId: string | undefined
 }
 
-export type Failed = Busy | RunError.StoreUnavailable | RunError.CheckpointCorrupt
+export type Failed = Busy | CheckpointStore.StoreError
 
 /** Undefined if it is none of SQLite's or the file system's failures: then it is a bug. */
 export const failureOf = (cause: unknown, { file, runId }: Place): Failed | undefined => {
-  if (cause instanceof Damaged) return new RunError.CheckpointCorrupt({ runId, seq: cause.seq, path: cause.path })
+  if (cause instanceof Damaged) return damage(cause, { file, runId })
   if (cause instanceof RunError.StoreUnavailable) return cause
   if (!(cause instanceof Error)) return undefined
   const unavailable = (what: string) => new RunError.StoreUnavailable({ detail: `${file}: ${what}` })
@@ -37,7 +41,7 @@ export const failureOf = (cause: unknown, { file, runId }: Place): Failed | unde
     if (primary === code.busy || primary === code.locked) return new Busy()
     const said = `${cause.message} (SQLite code ${cause.errcode})`
     if (primary === code.corrupt || primary === code.notDb || notOurs.test(cause.message)) {
-      return new RunError.CheckpointCorrupt({ runId, seq: 0, path: `${file}: ${said}` })
+      return new RunError.StoreCorrupt({ store: file, detail: said })
     }
     const advice = advices.get(primary)
     return advice === undefined ? undefined : unavailable(`${said}. ${advice}`)
@@ -47,6 +51,12 @@ export const failureOf = (cause: unknown, { file, runId }: Place): Failed | unde
   if ("syscall" in cause) return unavailable(`${cause.code} in ${String(cause.syscall)}. ${accessAdvice}`)
   return undefined
 }
+
+/** Of the Run whose row it is, or else of the file. */
+const damage = ({ path, runId: own, seq }: Damaged, { file, runId = own }: Place): Failed =>
+  runId === undefined
+    ? new RunError.StoreCorrupt({ store: file, detail: path })
+    : new RunError.CheckpointCorrupt({ runId, seq, path })
 
 /** What SQLite says of a file that has our mark and not our tables or values: somebody changed it. */
 const notOurs = /^(no such (table|column|index)|malformed JSON)/

@@ -16,7 +16,7 @@ type Page = CheckpointStore.Page
 
 export const make = (connection: Connection): Pick<CheckpointStore.CheckpointStore["Service"], "list"> => ({
   list: (filter, page) =>
-    connection.attempt("*", () => {
+    connection.attempt(undefined, () => {
       const { parameters, sql } = query(filter, page)
       return connection.db.prepare(sql).all(parameters).map(entry)
     })

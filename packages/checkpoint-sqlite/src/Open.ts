@@ -35,10 +35,10 @@ export const open = (options: Options): Effect.Effect<Connection.Connection, Ope
     const checked = yield* settings(options)
     const driver = yield* Driver
     const attempt = Connection.attempting(checked)
-    yield* attempt("*", () => makeFile(checked.file))
+    yield* attempt(undefined, () => makeFile(checked.file))
     const timeout = Math.min(checked.busyMillis, Connection.nativeWaitMillis)
     const db = yield* Effect.acquireRelease(
-      attempt("*", () => driver.open(checked.file, { timeout })),
+      attempt(undefined, () => driver.open(checked.file, { timeout })),
       close
     )
     return yield* Effect.onError(ready(db, checked), () => close(db))
@@ -47,12 +47,14 @@ export const open = (options: Options): Effect.Effect<Connection.Connection, Ope
 const ready = (db: DatabaseSync, checked: Settings): Effect.Effect<Connection.Connection, OpenError> =>
   Effect.gen(function* () {
     const attempt = Connection.attempting(checked)
-    const refused = unsafe(yield* attempt("*", () => ask(db, "SELECT sqlite_version() AS version", "version", text)))
+    const refused = unsafe(
+      yield* attempt(undefined, () => ask(db, "SELECT sqlite_version() AS version", "version", text))
+    )
     if (refused !== undefined) return yield* refused
-    if (checked.check) yield* attempt("*", () => quickCheck(db, checked.file))
-    const other = yield* attempt("*", () => prepare(db, checked))
+    if (checked.check) yield* attempt(undefined, () => quickCheck(db))
+    const other = yield* attempt(undefined, () => prepare(db, checked))
     if (other !== undefined) return yield* other
-    yield* attempt("*", () => configure(db, checked))
+    yield* attempt(undefined, () => configure(db, checked))
     return Connection.make(db, checked)
   })
 
@@ -136,9 +138,9 @@ const look = (db: DatabaseSync): Seen => ({
 })
 
 /** Before anything is changed. */
-const quickCheck = (db: DatabaseSync, file: string): void => {
+const quickCheck = (db: DatabaseSync): void => {
   const found = ask(db, "PRAGMA quick_check(1)", "quick_check", text)
-  if (found !== "ok") throw new Damaged({ path: `${file}: ${found.slice(0, 500)}`, seq: 0 })
+  if (found !== "ok") throw new Damaged({ path: found.slice(0, 500), seq: 0 })
 }
 
 const configure = (db: DatabaseSync, { file, synchronous }: Settings): void => {

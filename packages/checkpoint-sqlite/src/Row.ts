@@ -11,12 +11,12 @@ export type Row = Readonly<Record<string, SQLOutputValue>>
 
 export const text = (row: Row, column: string): string => {
   const value = row[column]
-  return typeof value === "string" ? value : damaged(column)
+  return typeof value === "string" ? value : damaged(row, column)
 }
 
 export const number = (row: Row, column: string): number => {
   const value = row[column]
-  return typeof value === "number" ? value : damaged(column)
+  return typeof value === "number" ? value : damaged(row, column)
 }
 
 export const optionalText = (row: Row, column: string): string | undefined =>
@@ -59,7 +59,7 @@ export const entry = (row: Row): CheckpointStore.Entry => {
 
 const waiting = (row: Row): ReadonlyArray<string> => {
   const kinds = parsed(text(row, "waiting"))
-  return Array.isArray(kinds) && kinds.every((kind) => typeof kind === "string") ? kinds : damaged("waiting")
+  return Array.isArray(kinds) && kinds.every((kind) => typeof kind === "string") ? kinds : damaged(row, "waiting")
 }
 
 const parsed = (json: string): unknown => {
@@ -70,6 +70,9 @@ const parsed = (json: string): unknown => {
   }
 }
 
-const damaged = (column: string): never => {
-  throw new Damaged({ path: `runs.${column}`, seq: 0 })
+/** A list has no Run of its own, so the row says whose it is. */
+const damaged = (row: Row, column: string): never => {
+  const path = `runs.${column}`
+  const runId = row["run_id"]
+  throw new Damaged(typeof runId === "string" ? { path, seq: 0, runId } : { path, seq: 0 })
 }

@@ -1,5 +1,5 @@
 /**
- * Says why a file cannot be opened as a store; what goes wrong later is `StoreUnavailable` or `CheckpointCorrupt` of core.
+ * Says why a file cannot be opened as a store; a damaged file is `StoreCorrupt` of core, as it is later on.
  *
  * Each names what to do. None of them changes a byte of the file.
  *

@@ -25,7 +25,7 @@ export const make = (
 ): Effect.Effect<CheckpointStore.CheckpointStore["Service"], OpenError, Scope.Scope> =>
   Effect.flatMap(open(options), (connection) =>
     // Preparing the statements looks at the tables, so it can find damage.
-    connection.attempt("*", () =>
+    connection.attempt(undefined, () =>
       CheckpointStore.CheckpointStore.of({
         ...Journal.make(connection),
         ...Leases.make(connection),
@@ -38,7 +38,7 @@ export const make = (
  * Provides a store over the file.
  *
  * Fails with OptionInvalid (which names the option), SqliteUnsafe (this Node's SQLite can damage files), FileTooNew,
- * CheckpointCorrupt (no SQLite file, or a damaged one), StoreUnavailable (no access, no room, locked for too long).
+ * StoreCorrupt (no SQLite file, or a damaged one), StoreUnavailable (no access, no room, locked for too long).
  *
  * @example
  * SqliteStore.layer({ file: "data/runs.db" })

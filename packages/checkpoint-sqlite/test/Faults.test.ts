@@ -204,13 +204,18 @@ describe("RI-131 corrupt", () => {
     ["text", Buffer.from("this is no database, but somebody's notes\n".repeat(100))],
     ["zeros", Buffer.alloc(8192)],
     ["half a header", Buffer.from("SQLite format 3\0")]
-  ] as const)("a file of %s is CheckpointCorrupt and is left as it is", ([, content]) =>
+  ] as const)("a file of %s is StoreCorrupt that names it, and is left as it is", ([, content]) =>
     Effect.gen(function* () {
       const path = yield* file
       writeFileSync(path, content)
       const before = bytes(path)
       const error = yield* failure(store(path))
-      expect(error).toMatchObject({ _tag: "CheckpointCorrupt" })
+      expect(error).toMatchObject({
+        _tag: "StoreCorrupt",
+        store: path,
+        detail: expect.stringContaining("SQLite code 26")
+      })
+      expect(error.message).toContain(path)
       expect(error.message).toContain("left as it is")
       expect(bytes(path)).toEqual(before)
     })
@@ -224,13 +229,13 @@ describe("RI-131 corrupt", () => {
     closeSync(descriptor)
   }
 
-  it.live("damaged pages are CheckpointCorrupt when they are met, at the open with check; the bytes stay", () =>
+  it.live("damaged pages are StoreCorrupt when they are met, at the open with check; the bytes stay", () =>
     Effect.gen(function* () {
       const path = yield* filled(50)
       ruin(path)
       const before = readFileSync(path)
       const checked = yield* failure(store(path, { check: true }))
-      expect(checked).toMatchObject({ _tag: "CheckpointCorrupt", runId: "*" })
+      expect(checked).toMatchObject({ _tag: "StoreCorrupt", store: path, detail: expect.stringContaining("page") })
       yield* Effect.scoped(
         Effect.gen(function* () {
           const one = yield* store(path)
@@ -241,7 +246,7 @@ describe("RI-131 corrupt", () => {
             one.list({}, { limit: 10 })
           ]
           for (const operation of operations) {
-            expect(yield* failure(operation)).toMatchObject({ _tag: "CheckpointCorrupt" })
+            expect(yield* failure(operation)).toMatchObject({ _tag: "StoreCorrupt", store: path })
           }
         })
       )
@@ -249,13 +254,13 @@ describe("RI-131 corrupt", () => {
     })
   )
 
-  it.live("a file that is cut off is CheckpointCorrupt, and is not grown again", () =>
+  it.live("a file that is cut off is StoreCorrupt, and is not grown again", () =>
     Effect.gen(function* () {
       const path = yield* filled(50)
       const cut = readFileSync(path).subarray(0, 5 * 2048)
       const other = yield* file
       writeFileSync(other, cut)
-      expect(yield* failure(store(other, { check: true }))).toMatchObject({ _tag: "CheckpointCorrupt" })
+      expect(yield* failure(store(other, { check: true }))).toMatchObject({ _tag: "StoreCorrupt", store: other })
       expect(readFileSync(other).equals(cut)).toBe(true)
     })
   )
@@ -287,11 +292,21 @@ describe("RI-131 corrupt", () => {
     })
   )
 
-  it.live("a file with our mark and without our tables is CheckpointCorrupt", () =>
+  it.live("a file with our mark and without our tables is StoreCorrupt", () =>
     Effect.gen(function* () {
       const path = yield* filled()
       change(path, "DROP TABLE journal")
-      expect(yield* failure(store(path))).toMatchObject({ _tag: "CheckpointCorrupt" })
+      expect(yield* failure(store(path))).toMatchObject({ _tag: "StoreCorrupt", store: path })
+    })
+  )
+
+  it.live("RI-106 a list that meets a damaged row names the Run that it belongs to", () =>
+    Effect.gen(function* () {
+      const path = yield* filled()
+      change(path, "UPDATE runs SET waiting = 'no'")
+      const one = yield* store(path)
+      const error = yield* failure(one.list({}, { limit: 10 }))
+      expect(error).toMatchObject({ _tag: "CheckpointCorrupt", runId: "r", path: "runs.waiting" })
     })
   )
 })

@@ -16,9 +16,14 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
-import type { CheckpointCorrupt, StoreUnavailable } from "./RunError.ts"
+import type { CheckpointCorrupt, StoreCorrupt, StoreUnavailable } from "./RunError.ts"
 
-export type StoreError = StoreUnavailable | CheckpointCorrupt
+/**
+ * How every operation can fail. `StoreUnavailable`: come back; it may have happened all the same. `CheckpointCorrupt`: what is
+ * stored of this Run is damaged. `StoreCorrupt`: the store is, as a whole. Damage is never repaired, deleted or taken for an
+ * unknown Run.
+ */
+export type StoreError = StoreUnavailable | CheckpointCorrupt | StoreCorrupt
 
 /** What can be asked about a Run without reading its events. `body` is the encoded head and means nothing to a store. */
 export interface HeadRow {

@@ -25,7 +25,7 @@ import * as RunState from "./RunState.ts"
 import { ifFails } from "./Interruption.ts"
 import { limited } from "./Bounded.ts"
 
-export type ReadError = StoreUnavailable | CheckpointCorrupt | CheckpointTooNew
+export type ReadError = StoreError | CheckpointTooNew
 export type JournalError = ReadError | OwnershipLost
 
 export interface Options {

@@ -86,6 +86,15 @@ export class CheckpointCorrupt extends Schema.TaggedError<CheckpointCorrupt>()("
 }) {
   override readonly message = `Run ${this.runId}: event ${this.seq} is damaged at ${this.path}. It was left as it is.`
 }
+/** The store as a whole cannot be read (its file, its tables), so no Run in it can be. Nothing was changed or deleted. */
+export class StoreCorrupt extends Schema.TaggedError<StoreCorrupt>()("StoreCorrupt", {
+  /** Which one: a path, a URL without secrets. */
+  store: Schema.String,
+  /** What is wrong with it. */
+  detail: Schema.String
+}) {
+  override readonly message = `The checkpoint store ${this.store} is damaged: ${this.detail}. It was left as it is.`
+}
 /** Stored by a newer version of Waystone. */
 export class CheckpointTooNew extends Schema.TaggedError<CheckpointTooNew>()("CheckpointTooNew", {
   ...RunId,
@@ -207,6 +216,7 @@ export const FatalReason = Schema.Union([
   OutputInvalid,
   EmptyResponse,
   CheckpointCorrupt,
+  StoreCorrupt,
   CheckpointTooNew,
   CheckpointNotFound,
   OwnershipLost,
