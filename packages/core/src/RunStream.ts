@@ -13,7 +13,7 @@ import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
 import type { Agent, Output, Services } from "./Agent.ts"
 import { boundedStore } from "./Bounded.ts"
-import type { CheckpointStore, StoreError } from "./CheckpointStore.ts"
+import { CheckpointStore, type StoreError } from "./CheckpointStore.ts"
 import type { Hooks } from "./Drive.ts"
 import { type ReadError, readEvents } from "./Journal.ts"
 import type { Entry } from "./Observer.ts"
@@ -25,7 +25,7 @@ import { resume, type ResumeError, type ResumeInput, start, type StartError, typ
 
 /** Updates that wait for a slow consumer. Beyond them deltas are lost; committed events are read again from the store. */
 const capacity = 256
-/** How often a journal is asked for more while its Run goes on elsewhere. */
+/** How often a journal is asked for more while its Run goes on elsewhere, unless the store gives a hint before. */
 const pollEvery = "500 millis"
 /** Events a page. */
 const page = 1000
@@ -133,18 +133,35 @@ export interface EventsInput {
   readonly follow?: boolean
 }
 
-/** The committed events of a Run, in any process; a consumer that lost its place goes on after the last seq (RI-127). */
+/**
+ * The committed events of a Run, in any process; a consumer that lost its place goes on after the last seq (RI-127). It looks
+ * for more twice a second, and at once when a store with `watch` hints that there may be some.
+ */
 export const events = (
   runId: string,
   { after = 0, follow = true }: EventsInput = {}
 ): Stream.Stream<Entry, EventsError, CheckpointStore> =>
-  Stream.paginate(Math.max(0, Math.floor(after) || 0), (position) =>
-    Effect.gen(function* () {
-      const { entry, head } = yield* lift(Outside.look(runId))
-      const upTo = Math.max(position, Math.min(entry.seq, position + page))
-      const entries = upTo > position ? yield* between(runId, position, upTo) : []
-      const over = upTo >= entry.seq && !(follow && head.status === "running")
-      if (entries.length === 0 && !over) yield* Effect.sleep(pollEvery)
-      return [entries, over ? Option.none() : Option.some(upTo)] as const
-    })
+  Stream.unwrap(
+    Effect.map(waker(runId), (wait) =>
+      Stream.paginate(Math.max(0, Math.floor(after) || 0), (position) =>
+        Effect.gen(function* () {
+          const { entry, head } = yield* lift(Outside.look(runId))
+          const upTo = Math.max(position, Math.min(entry.seq, position + page))
+          const entries = upTo > position ? yield* between(runId, position, upTo) : []
+          const over = upTo >= entry.seq && !(follow && head.status === "running")
+          if (entries.length === 0 && !over) yield* wait
+          return [entries, over ? Option.none() : Option.some(upTo)] as const
+        })
+      )
+    )
   )
+
+/** Waits for the next hint of the store, or until it is time to look anyway: hints can be lost, and `watch` can end. */
+const waker = Effect.fnUntraced(function* (runId: string) {
+  const { watch } = yield* CheckpointStore
+  if (watch === undefined) return Effect.sleep(pollEvery)
+  const hints = yield* Queue.sliding<void>(1)
+  const told = Stream.runForEach(watch(runId), () => Queue.offer(hints, undefined))
+  yield* Effect.forkScoped(Effect.ignoreCause(told))
+  return Effect.asVoid(Effect.timeoutOption(Queue.take(hints), pollEvery))
+})
