@@ -1,5 +1,7 @@
 import { CheckpointStore } from "@waystone/core"
 import { AnswerLosingStore, CheckpointStoreSuite } from "@waystone/core/testing"
+import { type ChildProcess, fork } from "node:child_process"
+import { once } from "node:events"
 import { afterAll, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -14,6 +16,44 @@ const url = redis?.url ?? ""
 const options = { prefix, onWeakServer: "ignore" } as const
 if (cluster !== undefined) await cluster.send("CLUSTER", "ADDSLOTSRANGE", "0", "16383")
 
+/** A process with a store of its own on the server. */
+const peer = Effect.acquireRelease(
+  Effect.promise(async () => {
+    const started = fork(new URL("support/child.ts", import.meta.url), [url, prefix])
+    await once(started, "message")
+    return started
+  }),
+  (started) => Effect.sync(() => started.kill("SIGKILL"))
+).pipe(
+  Effect.map((process): CheckpointStoreSuite.Peer => ({
+    ask: (order) => Effect.promise(() => asked(process, order)),
+    kill: Effect.promise(async () => {
+      const gone = once(process, "exit")
+      process.kill("SIGKILL")
+      await gone
+    })
+  }))
+)
+
+const asked = async (
+  process: ChildProcess,
+  order: CheckpointStoreSuite.Order
+): Promise<CheckpointStoreSuite.Answer> => {
+  const answer = once(process, "message")
+  process.send(order)
+  return (await answer)[0]
+}
+
+/** Keys that bear the id of the Run, and places of it in the index. */
+const leftovers = (runId: string) =>
+  Effect.promise(async () => {
+    if (redis === undefined) return 0
+    const keys = await TestServer.keysOf(redis, prefix)
+    const sets = keys.filter((key) => key.startsWith("{"))
+    const scores = await Promise.all(sets.map((key) => redis.send("ZSCORE", key, runId)))
+    return keys.filter((key) => key.includes(runId)).length + scores.filter((score) => score !== null).length
+  })
+
 afterAll(async () => {
   if (redis !== undefined) await TestServer.clean(redis, prefix)
   await redis?.stop()
@@ -23,7 +63,7 @@ afterAll(async () => {
 describe.skipIf(redis === undefined)("RedisStore", () => {
   CheckpointStoreSuite.register(it.live, {
     layer: RedisStore.layerUrl({ url, ...options }),
-    capabilities: { reopen: open(url, options) }
+    capabilities: { reopen: open(url, options), leftovers, peer, watch: true }
   })
 })
 

@@ -10,31 +10,6 @@ const kills = Number(process.env["WAYSTONE_KILLS"] ?? 5)
 
 describe("processes that share a file", () => {
   it.live(
-    "of two that append at the same seq exactly one wins each of 100 rounds, and nothing is lost",
-    () =>
-      Effect.gen(function* () {
-        const path = yield* file
-        const names = ["one", "two"]
-        const racers = yield* Effect.forEach(names, (name) => child("race", [path, name]), { concurrency: "unbounded" })
-        const winners: Array<string> = []
-        for (let round = 0; round < 100; round++) {
-          const answers = yield* Effect.forEach(racers, ({ ask }) => ask(String(round)), { concurrency: "unbounded" })
-          const committed = names.filter((_, i) => JSON.stringify(answers[i]) === `{"value":{"_tag":"Committed"}}`)
-          expect(committed).toHaveLength(1)
-          expect(answers).toContainEqual({ value: { _tag: "Conflict", seq: round * 2 + 2 } })
-          winners.push(...committed)
-        }
-        const one = yield* store(path)
-        const events = yield* one.read("race", { after: 0, limit: 1000 })
-        expect(events.map(({ body }) => body)).toEqual(
-          winners.flatMap((name, round) => [`${name}/${round}`, `${name}/${round}+`])
-        )
-        expect(yield* one.head("race")).toMatchObject({ seq: 200, body: `${winners.at(-1)}/99+` })
-      }),
-    120_000
-  )
-
-  it.live(
     "O2 twenty that open a new file at the same moment all succeed",
     () =>
       Effect.gen(function* () {

@@ -1,10 +1,11 @@
 /** One process of the tests of several: `child.ts <job> <file> …`, told what to do over IPC. */
 import { appendFileSync, openSync, writeSync } from "node:fs"
+import { CheckpointStoreSuite } from "@waystone/core/testing"
 import * as Effect from "effect/Effect"
 import * as SqliteStore from "../src/SqliteStore.ts"
 import { head } from "./support/files.ts"
 
-export type Job = "open" | "race" | "stream" | "start"
+export type Job = "open" | "obey" | "stream" | "start"
 
 const [job, file = "", name = "", log = ""] = process.argv.slice(2)
 const options = { file, durability: "process", busyTimeout: "20 seconds" } as const
@@ -35,12 +36,11 @@ const opening = () => {
   })
 }
 
-/** Appends where it is told. */
-const racing = async () => {
+/** Does what the store suite orders. */
+const obeying = async () => {
   const store = await held()
-  process.on("message", (round) => {
-    const seq = Number(round)
-    void told(store.append(one("race", seq * 2, [`${name}/${seq}`, `${name}/${seq}+`]))).then(tell)
+  process.on("message", (order: CheckpointStoreSuite.Order) => {
+    void Effect.runPromise(CheckpointStoreSuite.obey(store, order)).then(tell)
   })
 }
 
@@ -89,7 +89,7 @@ const starting = async () => {
 
 const jobs: { readonly [Name in Job]: () => void | Promise<void> } = {
   open: opening,
-  race: racing,
+  obey: obeying,
   stream: streaming,
   start: starting
 }

@@ -1,9 +1,9 @@
 /**
- * Keeps Runs in memory: for tests, and for Runs that need not survive their process.
+ * Keeps Runs in memory: for tests, and for Runs that need not survive their process. Its clock is the one of whoever made it.
  *
  * @since 0.1.0
  */
-import * as Clock from "effect/Clock"
+import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import {
@@ -29,9 +29,13 @@ interface Run {
 }
 
 /** A store of its own each time it is called. */
-export const make: Effect.Effect<CheckpointStore["Service"]> = Effect.sync(() => {
-  const runs = new Map<string, Run>()
-  const at = <A>(f: (now: number) => A) => Effect.map(Clock.currentTimeMillis, f)
+export const make: Effect.Effect<CheckpointStore["Service"]> = Effect.clockWith((clock) =>
+  Effect.sync(() => over(new Map(), clock))
+)
+
+const over = (runs: Map<string, Run>, clock: Clock.Clock): CheckpointStore["Service"] => {
+  // Not the caller's, which may be wrong (C4).
+  const at = <A>(f: (now: number) => A) => Effect.sync(() => f(clock.currentTimeMillisUnsafe()))
   return CheckpointStore.of({
     append: (request) => at((now) => append(runs, request, now)),
     read: (runId, { after, limit }) => Effect.sync(() => runs.get(runId)?.events.slice(after, after + limit) ?? []),
@@ -53,7 +57,7 @@ export const make: Effect.Effect<CheckpointStore["Service"]> = Effect.sync(() =>
     remove: (runId, expectedSeq) =>
       Effect.sync(() => runs.get(runId)?.events.length === expectedSeq && runs.delete(runId))
   })
-})
+}
 
 /** Provides one store to everything below it. */
 export const layer: Layer.Layer<CheckpointStore> = Layer.effect(CheckpointStore, make)

@@ -2,6 +2,7 @@
 import { type ChildProcess, fork } from "node:child_process"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import type { CheckpointStoreSuite } from "@waystone/core/testing"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Job } from "../child.ts"
@@ -9,7 +10,7 @@ import type { Job } from "../child.ts"
 export interface Child {
   readonly process: ChildProcess
   /** Its next answer to this. */
-  readonly ask: (word: string) => Effect.Effect<Answer>
+  readonly ask: <Said = Answer>(word: string | CheckpointStoreSuite.Order) => Effect.Effect<Said>
 }
 
 export interface Answer {
@@ -37,18 +38,28 @@ export const child = (
     Effect.tap((started) => heard(started)),
     Effect.map((started) => ({
       process: started,
-      ask: (word) =>
+      ask: <Said>(word: string | CheckpointStoreSuite.Order) =>
         Effect.andThen(
           Effect.sync(() => started.send(word)),
-          heard(started)
+          heard<Said>(started)
         )
     }))
   )
 
+/** A process that obeys the orders of the store suite. */
+export const peer = (file: string): Effect.Effect<CheckpointStoreSuite.Peer, never, Scope.Scope> =>
+  Effect.map(child("obey", [file]), ({ ask, process }) => ({
+    ask: (order) => ask<CheckpointStoreSuite.Answer>(order),
+    kill: Effect.callback((resume) => {
+      process.once("exit", () => resume(Effect.void))
+      process.kill("SIGKILL")
+    })
+  }))
+
 /** The next message of a process; dies if it ends first. */
-const heard = (started: ChildProcess): Effect.Effect<Answer> =>
+const heard = <Said = Answer>(started: ChildProcess): Effect.Effect<Said> =>
   Effect.callback((resume) => {
-    const onMessage = (answer: Answer) => {
+    const onMessage = (answer: Said) => {
       started.off("exit", onExit)
       resume(Effect.succeed(answer))
     }

@@ -7,19 +7,37 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { type Append, type AppendResult, CheckpointStore, type HeadRow, type StoreError } from "../CheckpointStore.ts"
+import type { Peer } from "./StorePeer.ts"
 
-/** What a backend can do beyond the contract, and how a test moves its clock. */
+/** What a backend can do beyond the contract, and what the suite needs to look behind it. All of it is optional. */
 export interface Capabilities {
   /** Moves the store's clock on, e.g. `TestClock.adjust` for a store that uses Effect's. Default: really waits. */
   readonly advance?: (millis: number) => Effect.Effect<void>
   /** Another instance over the data of the store in the context, as a new process opens it. A durable store has this. */
   readonly reopen?: Effect.Effect<CheckpointStore["Service"], unknown, CheckpointStore | Scope.Scope>
+  /**
+   * How many things (rows, keys, files, index entries) the backend keeps for a Run, looked up behind the store's back. Things
+   * that belong to no Run at all count for each.
+   */
+  readonly leftovers?: (runId: string) => Effect.Effect<number, unknown, CheckpointStore>
+  /** Starts a process of its own over the data of the store in the context; it ends with the scope. */
+  readonly peer?: Effect.Effect<Peer, unknown, CheckpointStore | Scope.Scope>
+  /** The store has `watch`. */
+  readonly watch?: true
 }
 
-/** One rule. Its name begins with its number, which never changes. */
+/** One rule. Its name begins with its number, which never changes: `CS01`. */
 export interface Rule {
+  readonly _tag: "Rule"
   readonly name: string
   readonly run: Effect.Effect<void, unknown, CheckpointStore>
+}
+
+/** A rule that is not tried, and why. */
+export interface Skipped {
+  readonly _tag: "Skipped"
+  readonly name: string
+  readonly reason: string
 }
 
 /** A rule is broken. */
@@ -40,19 +58,48 @@ export interface Bench {
   readonly bodies: (runId: string) => Effect.Effect<ReadonlyArray<string>, StoreError>
 }
 
-let count = 0
+/** What a rule does; it fails with `Broken` where the store breaks it. */
+type Run<Args extends ReadonlyArray<unknown> = []> = (
+  bench: Bench,
+  ...given: Args
+) => Effect.Effect<void, unknown, CheckpointStore | Scope.Scope>
 
 /** A rule of the suite. */
-export const rule = (
-  name: string,
-  capabilities: Capabilities,
-  run: (bench: Bench) => Effect.Effect<void, unknown, CheckpointStore | Scope.Scope>
-): Rule => ({ name, run: Effect.scoped(Effect.flatMap(CheckpointStore, (store) => run(bench(store, capabilities)))) })
+export const rule = (name: string, capabilities: Capabilities, run: Run): Rule => ({
+  _tag: "Rule",
+  name,
+  run: Effect.scoped(Effect.flatMap(CheckpointStore, (store) => run(bench(store, { name, capabilities }))))
+})
 
-const bench = (store: CheckpointStore["Service"], capabilities: Capabilities): Bench => {
+/** What a missing capability would be good for. */
+const wanted = {
+  reopen: "how another process opens what the store has kept; a durable store has it",
+  leftovers: "how many things the backend keeps for a Run, looked up behind the store's back",
+  peer: "how to start a process of its own over the same data; a store that processes share has it",
+  watch: "that the store has `watch`"
+} as const
+
+/** A rule that needs a capability; it is skipped where that is not given. */
+export const needing = <Name extends keyof typeof wanted>(
+  name: string,
+  need: Name,
+  capabilities: Capabilities,
+  run: Run<[NonNullable<Capabilities[Name]>]>
+): Rule | Skipped => {
+  const given = capabilities[need]
+  return given === undefined
+    ? { _tag: "Skipped", name, reason: `no capability "${need}" was given (${wanted[need]})` }
+    : rule(name, capabilities, (bench) => run(bench, given))
+}
+
+const bench = (
+  store: CheckpointStore["Service"],
+  { capabilities, name }: { readonly name: string; readonly capabilities: Capabilities }
+): Bench => {
   const { advance = Effect.sleep } = capabilities
-  const own = `${Math.random().toString(36).slice(2, 10)}-${++count}`
-  const ttlMillis = capabilities.advance === undefined ? 300 : 10_000
+  const own = `${Math.random().toString(36).slice(2, 12)}-${name.slice(0, 4)}`
+  // In real time long enough for a busy machine to get there before it ends.
+  const ttlMillis = capabilities.advance === undefined ? 1000 : 10_000
   return {
     store,
     fresh: (name) => `${name}-${own}`,

@@ -1,113 +1,18 @@
 /**
- * The rules of the store suite about appends and reads (C1, C2).
+ * The rules of the store suite about appends: compare-and-set, all or nothing (C1, C2).
  *
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import { type Capabilities, type Rule, head, holds, rule, same } from "./StoreRules.ts"
-
-/** One MiB of text that is not all one character. */
-const mebibyte = "0123456789abcdef".repeat(65_536)
-/** What a store must not change: JSON with escapes, other scripts, emoji, quotes, what looks like code. */
-const contents = [
-  "",
-  " ",
-  '{"a":"\\u0000 \\ud800 \\n"}',
-  "žluťoučký kůň 漢字 🧭👩‍👩‍👧 \u2028\u2029\uFEFF",
-  `'"; DROP TABLE events; -- \\ % _ ${"`"}`,
-  "0",
-  "null",
-  "undefined",
-  mebibyte
-]
 
 const committed = { _tag: "Committed" } as const
 const fenced = { _tag: "Fenced" } as const
 const conflict = (seq: number) => ({ _tag: "Conflict", seq }) as const
 
-/** CS01 to CS16. */
+/** CS06 to CS13, CS60. */
 export const rules = (capabilities: Capabilities): ReadonlyArray<Rule> => [
-  rule("CS01 an unknown Run has no events and no head", capabilities, ({ bodies, fresh, store }) =>
-    Effect.gen(function* () {
-      yield* same("its events", yield* bodies(fresh("a")), [])
-      yield* same("its head", yield* store.head(fresh("a")), undefined)
-    })
-  ),
-  rule("CS02 keeps order and content: empty, 1 MiB, Unicode, escapes", capabilities, ({ append, bodies, fresh }) =>
-    Effect.gen(function* () {
-      const runId = fresh("a")
-      yield* append({ runId, events: contents })
-      yield* append({ runId, expectedSeq: contents.length, events: [""] })
-      yield* append({ runId, expectedSeq: contents.length + 1, events: contents.toReversed() })
-      yield* same("its events", yield* bodies(runId), [...contents, "", ...contents.toReversed()])
-    })
-  ),
-  rule("CS03 keeps every field of a head, replaces all of them with each append", capabilities, (bench) =>
-    Effect.gen(function* () {
-      const { append, fresh, store } = bench
-      const runId = fresh("a")
-      const full = head({
-        status: "waiting",
-        agent: "agent 🧭 '\"",
-        session: "s/1 ž",
-        parent: "p:1",
-        waiting: ["approval", "retry"],
-        wakeAt: 1_700_000_000_123,
-        updatedAt: 1_700_000_000_456,
-        body: mebibyte
-      })
-      yield* append({ runId, head: full })
-      yield* same("the head", yield* store.head(runId), { ...full, runId, seq: 1, epoch: 0, live: false })
-      yield* append({
-        runId,
-        expectedSeq: 1,
-        events: ["1", "2"],
-        head: head({ updatedAt: 2, body: contents[3] ?? "" })
-      })
-      const next = { ...head({ updatedAt: 2, body: contents[3] ?? "" }), runId, seq: 3, epoch: 0, live: false }
-      yield* same("the next head", yield* store.head(runId), next)
-    })
-  ),
-  rule("CS04 numbers events from 1 without gaps, and keeps the epoch of each writer", capabilities, (bench) =>
-    Effect.gen(function* () {
-      const { append, fresh, store, ttlMillis } = bench
-      const runId = fresh("a")
-      yield* append({ runId, epoch: 1, lease: { owner: "o", ttlMillis }, events: ["a", "b"] })
-      yield* append({ runId, epoch: 0, expectedSeq: 2, events: ["c"] })
-      yield* append({ runId, epoch: 1, expectedSeq: 3, events: ["d"] })
-      const events = yield* store.read(runId, { after: 0, limit: 10 })
-      yield* same(
-        "seq and epoch",
-        events.map(({ epoch, seq }) => [seq, epoch]),
-        [
-          [1, 1],
-          [2, 1],
-          [3, 0],
-          [4, 1]
-        ]
-      )
-    })
-  ),
-  rule("CS05 marks the last event of each append, and no other", capabilities, ({ append, fresh, store }) =>
-    Effect.gen(function* () {
-      const runId = fresh("a")
-      yield* append({ runId, events: ["a", "b", "c"] })
-      yield* append({ runId, expectedSeq: 3, events: ["d"] })
-      yield* append({ runId, expectedSeq: 4, events: ["e", "f"] })
-      const events = yield* store.read(runId, { after: 0, limit: 10 })
-      yield* same(
-        "ends",
-        events.map(({ ends }) => ends),
-        [false, false, true, true, false, true]
-      )
-      const some = yield* store.read(runId, { after: 1, limit: 1 })
-      yield* same(
-        "ends of a page that stops inside an append",
-        some.map(({ ends, seq }) => [seq, ends]),
-        [[2, false]]
-      )
-    })
-  ),
   rule("CS06 an append at another seq is a Conflict with the present one and writes nothing", capabilities, (bench) =>
     Effect.gen(function* () {
       const { append, bodies, fresh, store } = bench
@@ -239,66 +144,55 @@ export const rules = (capabilities: Capabilities): ReadonlyArray<Rule> => [
       for (const runId of all) yield* same("the others", (yield* bodies(runId)).length, runId === base ? 0 : 2)
     })
   ),
-  rule("CS14 reads page by page, across appends", capabilities, ({ append, fresh, store }) =>
-    Effect.gen(function* () {
-      const runId = fresh("a")
-      const all = Array.from({ length: 25 }, (_, i) => `${i + 1}`)
-      for (let i = 0; i < 25; i += 5) yield* append({ runId, expectedSeq: i, events: all.slice(i, i + 5) })
-      for (const [after, limit] of [
-        [0, 25],
-        [0, 1],
-        [3, 4],
-        [5, 5],
-        [7, 11],
-        [24, 10],
-        [25, 10],
-        [100, 10],
-        [0, 1000]
-      ] as const) {
-        const page = yield* store.read(runId, { after, limit })
-        const expected = all.slice(after, after + limit)
+  rule(
+    "CS60 an append that is interrupted lands whole or not at all, and holds up no later one",
+    capabilities,
+    (bench) =>
+      Effect.gen(function* () {
+        const { advance, append, bodies, fresh, store } = bench
+        const runId = fresh("a")
+        const batch = (what: string) => Array.from({ length: 5 }, (_, i) => `${what}/${i}`)
+        let after = 0
+        for (let round = 0; round < 30; round++) {
+          const left = store.append({
+            runId,
+            epoch: 0,
+            expectedSeq: after,
+            events: batch(`l${round}`),
+            head: head({ body: `l${round}` })
+          })
+          const fiber = yield* Effect.forkChild(left, { startImmediately: true })
+          for (let turns = 0; turns < round % 10; turns++) yield* Effect.yieldNow
+          if (round > 20) yield* advance(round - 20)
+          yield* Fiber.interrupt(fiber)
+          // It may be under way still, so a store that lets it land a moment later is right, too.
+          while (true) {
+            const result = yield* append({
+              runId,
+              expectedSeq: after,
+              events: batch(`${round}`),
+              head: head({ body: `${round}` })
+            })
+            if (result._tag === "Committed") break
+            yield* holds(
+              `${result._tag} at ${after} after an interruption`,
+              result._tag === "Conflict" && result.seq === after + 5
+            )
+            after += 5
+          }
+          after += 5
+        }
+        const found = yield* bodies(runId)
+        const writers = found.filter((_, i) => i % 5 === 0).map((body) => body.slice(0, -2))
+        yield* same("the batches", found, writers.flatMap(batch))
+        const answered = writers.filter((writer) => !writer.startsWith("l"))
         yield* same(
-          `${limit} events after ${after}`,
-          page.map(({ body, seq }) => [body, seq]),
-          expected.map((body) => [body, Number(body)])
+          "what was answered",
+          answered,
+          Array.from({ length: 30 }, (_, round) => `${round}`)
         )
-      }
-    })
-  ),
-  rule("CS15 keeps 5,000 events in one append and reads them in one page", capabilities, (bench) =>
-    Effect.gen(function* () {
-      const { append, fresh, store } = bench
-      const runId = fresh("a")
-      const events = Array.from({ length: 5000 }, (_, i) => `{"i":${i}}`)
-      yield* append({ runId, events })
-      const page = yield* store.read(runId, { after: 0, limit: 5000 })
-      yield* holds(
-        "all of them, in order",
-        page.length === 5000 && page.every(({ body, seq }, i) => body === events[i] && seq === i + 1)
-      )
-    })
-  ),
-  ...(capabilities.reopen === undefined ? [] : [reopened(capabilities, capabilities.reopen)])
-]
-
-const reopened = (capabilities: Capabilities, reopen: NonNullable<Capabilities["reopen"]>): Rule =>
-  rule("CS16 everything is there when another process opens it", capabilities, (bench) =>
-    Effect.gen(function* () {
-      const { append, fresh, store, ttlMillis } = bench
-      const runId = fresh("a")
-      yield* append({ runId, epoch: 1, lease: { owner: "o", ttlMillis: ttlMillis * 100 }, events: contents })
-      yield* append({ runId, epoch: 1, expectedSeq: contents.length, events: ["b"], head: head({ body: "last" }) })
-      const other = yield* reopen
-      const range = { after: 0, limit: 100 }
-      yield* same("its events", yield* other.read(runId, range), yield* store.read(runId, range))
-      yield* same("its head", yield* other.head(runId), yield* store.head(runId))
-      const claimed = yield* other.claim({ runId, owner: "p", ttlMillis })
-      yield* same("its lease", claimed, { _tag: "Busy", epoch: 1, owner: "o" })
-      yield* same("a takeover", (yield* other.claim({ runId, owner: "p", ttlMillis, takeover: 1 }))._tag, "Claimed")
-      yield* same(
-        "the first one's append",
-        yield* append({ runId, epoch: 1, expectedSeq: contents.length + 1 }),
-        fenced
-      )
-    })
+        const entry = yield* store.head(runId)
+        yield* same("the head", [entry?.seq, entry?.body], [found.length, "29"])
+      })
   )
+]

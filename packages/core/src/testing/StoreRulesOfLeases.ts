@@ -3,14 +3,15 @@
  *
  * @since 0.1.0
  */
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { type Capabilities, type Rule, rule, same } from "./StoreRules.ts"
+import { type Capabilities, type Rule, head, rule, same } from "./StoreRules.ts"
 
 const busy = (epoch: number, owner: string) => ({ _tag: "Busy", epoch, owner }) as const
 const claimed = (epoch: number, seq: number, previous?: string) =>
   ({ _tag: "Claimed", epoch, seq, ...(previous === undefined ? undefined : { previous }) }) as const
 
-/** CS20 to CS31. */
+/** CS20 to CS32. */
 export const rules = (capabilities: Capabilities): ReadonlyArray<Rule> => [
   rule("CS20 a claim of an unknown Run gives epoch 1 and creates nothing", capabilities, (bench) =>
     Effect.gen(function* () {
@@ -174,5 +175,56 @@ export const rules = (capabilities: Capabilities): ReadonlyArray<Rule> => [
       yield* same("its events", yield* bodies(runId), ["a"])
       yield* same("its head", yield* store.head(runId), before === undefined ? undefined : { ...before, epoch: 1 })
     })
+  ),
+  rule("CS32 leases and due Runs go by the store's clock (C4), however wrong the caller's is", capabilities, (bench) =>
+    Effect.gen(function* () {
+      const { append, expire, fresh, store, ttlMillis } = bench
+      const now = yield* Clock.currentTimeMillis
+      for (const [name, millis] of [
+        ["ahead", year],
+        ["behind", -year]
+      ] as const) {
+        const wrong = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+          Effect.updateService(effect, Clock.Clock, off(millis))
+        const [created, agent] = [fresh(`c${name}`), fresh(`agent-${name}`)]
+        const longest = ttlMillis * 100
+        yield* wrong(append({ runId: created, epoch: 1, lease: { owner: "one", ttlMillis: longest } }))
+        yield* same(`a lease of one that is ${name}`, (yield* store.head(created))?.live, true)
+        yield* same(`as one that is ${name} sees it`, (yield* wrong(store.head(created)))?.live, true)
+        const claim = (owner: string, ttlMillis: number) => store.claim({ runId: created, owner, ttlMillis })
+        yield* same(`its claim`, yield* wrong(claim("two", ttlMillis)), busy(1, "one"))
+        yield* wrong(store.renew({ runId: created, epoch: 1, ttlMillis }))
+        yield* same("what it renewed", (yield* store.head(created))?.live, true)
+        yield* expire
+        yield* same("is over in time", (yield* wrong(store.head(created)))?.live, false)
+        yield* same("and can be claimed", yield* wrong(claim("two", longest)), claimed(2, 1, "one"))
+        yield* same("and is held", yield* claim("three", longest), busy(2, "two"))
+        const waiting = { agent, status: "waiting", waiting: ["retry"] }
+        yield* append({ runId: fresh(`p${name}`), head: head({ ...waiting, wakeAt: now - 60_000 }) })
+        yield* append({ runId: fresh(`f${name}`), head: head({ ...waiting, wakeAt: now + year / 2 }) })
+        const due = yield* wrong(store.list({ agent: [agent], due: true }, { limit: 10 }))
+        yield* same(
+          `what is due for one that is ${name}`,
+          due.map(({ runId }) => runId),
+          [fresh(`p${name}`)]
+        )
+      }
+    })
   )
 ]
+
+/** Ms. */
+const year = 365 * 86_400_000
+
+/** The same clock, that much off; it still sleeps as long as it should. */
+const off =
+  (millis: number) =>
+  (clock: Clock.Clock): Clock.Clock => ({
+    currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe() + millis,
+    currentTimeMillis: Effect.map(clock.currentTimeMillis, (now) => now + millis),
+    currentTimeNanosUnsafe: () => clock.currentTimeNanosUnsafe() + BigInt(millis) * 1_000_000n,
+    currentTimeNanos: Effect.map(clock.currentTimeNanos, (now) => now + BigInt(millis) * 1_000_000n),
+    monotonicTimeNanosUnsafe: () => clock.monotonicTimeNanosUnsafe(),
+    monotonicTimeNanos: clock.monotonicTimeNanos,
+    sleep: (duration) => clock.sleep(duration)
+  })

@@ -6,7 +6,17 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { Filter, HeadRow, Page } from "../CheckpointStore.ts"
-import { type Bench, type Capabilities, type Rule, head, holds, rule, same } from "./StoreRules.ts"
+import {
+  type Bench,
+  type Capabilities,
+  type Rule,
+  type Skipped,
+  head,
+  holds,
+  needing,
+  rule,
+  same
+} from "./StoreRules.ts"
 
 /** Ids without what `fresh` adds. */
 const listed = ({ store }: Bench, filter: Filter, page: Page = { limit: 100 }) =>
@@ -21,8 +31,8 @@ const stored = (bench: Bench, heads: { readonly [name: string]: Partial<HeadRow>
     { discard: true }
   )
 
-/** CS40 to CS53. */
-export const rules = (capabilities: Capabilities): ReadonlyArray<Rule> => [
+/** CS40 to CS55. */
+export const rules = (capabilities: Capabilities): ReadonlyArray<Rule | Skipped> => [
   rule("CS40 lists by status, one or several", capabilities, (bench) =>
     Effect.gen(function* () {
       yield* stored(bench, { a: { status: "running" }, b: { status: "waiting" }, c: { status: "completed" } })
@@ -96,18 +106,18 @@ export const rules = (capabilities: Capabilities): ReadonlyArray<Rule> => [
       yield* same("one more", yield* listed(bench, { ...filter, waiting: "retry" }), ["b"])
     })
   ),
-  rule("CS47 lists the oldest first, then by id", capabilities, (bench) =>
+  rule("CS47 lists the oldest first, then by id, big letters before small ones", capabilities, (bench) =>
     Effect.gen(function* () {
       const agent = [bench.fresh("agent")]
       yield* stored(bench, {
         d: { updatedAt: 5 },
-        c: { updatedAt: 5 },
+        a: { updatedAt: 5 },
         B: { updatedAt: 5 },
-        a: { updatedAt: 9 },
+        c: { updatedAt: 9 },
         e: { updatedAt: 1_700_000_000_000 },
         f: { updatedAt: 0 }
       })
-      yield* same("in order", yield* listed(bench, { agent }), ["f", "B", "c", "d", "a", "e"])
+      yield* same("in order", yield* listed(bench, { agent }), ["f", "B", "a", "d", "c", "e"])
     })
   ),
   rule("CS48 lists page by page, without gaps and without repeats", capabilities, (bench) =>
@@ -121,7 +131,8 @@ export const rules = (capabilities: Capabilities): ReadonlyArray<Rule> => [
         let after: Page["after"]
         for (let page = 0; page < 30; page++) {
           const entries = yield* store.list({ agent }, { limit, ...(after && { after }) })
-          yield* holds(`at most ${limit}`, entries.length <= limit)
+          // Who lists takes a short page for the last one.
+          yield* same(`a page of ${limit}`, entries.length, Math.min(limit, names.length - seen.length))
           seen.push(...entries.map(({ runId }) => runId.split("-")[0] ?? ""))
           const last = entries.at(-1)
           if (last === undefined) break
@@ -164,20 +175,20 @@ export const rules = (capabilities: Capabilities): ReadonlyArray<Rule> => [
   ),
   rule("CS51 lists what is due: running, or with a wakeAt that has come by the store's clock", capabilities, (bench) =>
     Effect.gen(function* () {
-      const { advance, fresh } = bench
+      const { expire, fresh, ttlMillis } = bench
       const agent = [fresh("agent")]
       const now = yield* Clock.currentTimeMillis
       const waiting = { status: "waiting", waiting: ["retry"] }
       yield* stored(bench, {
         a: { status: "running" },
         b: { ...waiting, wakeAt: now - 1000 },
-        c: { ...waiting, wakeAt: now + 500 },
+        c: { ...waiting, wakeAt: now + ttlMillis },
         d: { ...waiting, wakeAt: now + 1_000_000 },
         e: { status: "waiting", waiting: ["approval"] },
         f: { status: "completed" }
       })
       yield* same("due now", yield* listed(bench, { agent, due: true }), ["a", "b"])
-      yield* advance(800)
+      yield* expire
       yield* same("due later", yield* listed(bench, { agent, due: true }), ["a", "b", "c"])
       yield* same("with a status", yield* listed(bench, { agent, due: true, status: ["waiting"] }), ["b", "c"])
       yield* same("not asked for", (yield* listed(bench, { agent })).length, 6)
@@ -236,5 +247,52 @@ export const rules = (capabilities: Capabilities): ReadonlyArray<Rule> => [
       const entry = yield* store.head(runId)
       yield* same("without its owner", [entry?.seq, entry?.epoch, entry?.owner], [1, 0, undefined])
     })
+  ),
+  rule("CS54 takes an updatedAt that goes back as it is, in heads, lists and pages", capabilities, (bench) =>
+    Effect.gen(function* () {
+      const { append, fresh, store } = bench
+      const agent = fresh("agent")
+      const filter = { agent: [agent] }
+      const move = (name: string, expectedSeq: number, updatedAt: number, status = "running") =>
+        append({ runId: fresh(name), expectedSeq, head: head({ agent, updatedAt, status }) })
+      yield* move("a", 0, 100)
+      yield* move("b", 0, 200)
+      yield* move("c", 0, 300)
+      yield* move("c", 1, 50)
+      yield* same("the head", (yield* store.head(fresh("c")))?.updatedAt, 50)
+      yield* same("the list", yield* listed(bench, filter), ["c", "a", "b"])
+      yield* same("before 100", yield* listed(bench, { ...filter, updatedBefore: 100 }), ["c"])
+      const after = { runId: fresh("c"), updatedAt: 50 }
+      yield* same("the page after it", yield* listed(bench, filter, { limit: 10, after }), ["a", "b"])
+      yield* move("b", 1, 10, "completed")
+      yield* same("the list", yield* listed(bench, filter), ["b", "c", "a"])
+      yield* same("the first of it", yield* listed(bench, filter, { limit: 1 }), ["b"])
+      yield* move("b", 2, 400, "waiting")
+      yield* same("the list", yield* listed(bench, filter), ["c", "a", "b"])
+    })
+  ),
+  needing("CS55 remove leaves no orphans behind", "leftovers", capabilities, (bench, leftovers) =>
+    Effect.gen(function* () {
+      const { append, fresh, store, ttlMillis } = bench
+      const [runId, other] = [fresh("a"), fresh("b")]
+      yield* store.claim({ runId, owner: "o", ttlMillis })
+      yield* append({ runId, expectedSeq: 7 })
+      yield* same("what a claim and a Conflict leave of an unknown Run", yield* leftovers(runId), 0)
+      const full = { session: fresh("s"), parent: other, waiting: ["approval", "retry"], wakeAt: 1 }
+      yield* append({ runId: other, head: head({ ...full, parent: fresh("p") }) })
+      yield* append({ runId, epoch: 1, lease: { owner: "o", ttlMillis }, events: ["a", "b"], head: head(full) })
+      const moved = head({ ...full, session: fresh("t"), status: "waiting", updatedAt: 9 })
+      yield* append({ runId, epoch: 1, expectedSeq: 2, events: ["c", mebibyte], head: moved })
+      yield* append({ runId, epoch: 1, expectedSeq: 4, head: head({ status: "completed", updatedAt: 5 }) })
+      yield* holds("something is kept of a Run", (yield* leftovers(runId)) > 0)
+      const before = yield* leftovers(other)
+      yield* same("removing it", yield* store.remove(runId, 5), true)
+      yield* same("what is left of it", yield* leftovers(runId), 0)
+      yield* same("what is kept of another one", yield* leftovers(other), before)
+      yield* same("removing the other", yield* store.remove(other, 1), true)
+      yield* same("what is left of that", yield* leftovers(other), 0)
+    })
   )
 ]
+
+const mebibyte = "0123456789abcdef".repeat(65_536)
