@@ -1,5 +1,4 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Stream from "effect/Stream"
@@ -319,36 +318,6 @@ describe.skipIf(!available)("damage", () => {
 })
 
 describe.skipIf(!available)("leases and appends", () => {
-  /** Effect's own clock, that much off. */
-  const off = (millis: number) =>
-    Effect.clockWith((clock) =>
-      Effect.succeed<Clock.Clock>({
-        ...clock,
-        sleep: (duration) => clock.sleep(duration),
-        currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe() + millis,
-        currentTimeMillis: Effect.map(clock.currentTimeMillis, (now) => now + millis)
-      })
-    )
-
-  it.live("C4 a caller whose clock is a year ahead or behind changes nothing about who holds a Run", () =>
-    Effect.gen(function* () {
-      const store = yield* open(url, { prefix: freshPrefix() })
-      const year = 31_536_000_000
-      for (const [i, millis] of [year, -year].entries()) {
-        const runId = `r${i}`
-        const elsewhere = Effect.provideService(Clock.Clock, yield* off(millis))
-        yield* elsewhere(store.append(created(runId, { epoch: 1, lease: { owner: "a", ttlMillis: 60_000 } })))
-        expect((yield* store.head(runId))?.live).toBe(true)
-        expect((yield* elsewhere(store.claim({ runId, owner: "b", ttlMillis: 1 })))._tag).toBe("Busy")
-        yield* elsewhere(store.renew({ runId, epoch: 1, ttlMillis: 50 }))
-        yield* Effect.sleep(100)
-        expect((yield* store.head(runId))?.live).toBe(false)
-        expect((yield* elsewhere(store.claim({ runId, owner: "c", ttlMillis: 60_000 })))._tag).toBe("Claimed")
-        expect((yield* store.claim({ runId, owner: "d", ttlMillis: 1 }))._tag).toBe("Busy")
-      }
-    })
-  )
-
   it.live("an append is one command on the keys of its Run, however many events it has", () =>
     Effect.gen(function* () {
       const prefix = freshPrefix()

@@ -1,15 +1,16 @@
 /**
  * The contract of a backend: an append-only list of events per Run, a head beside it, and a lease.
  *
- * A store deals in well-formed strings and numbers, never in domain types. `CheckpointStoreSuite` in
- * `@waystone/core/testing` proves an implementation.
+ * A store deals in well-formed strings and numbers, never in domain types. docs/write-a-store.md has the contract as a table
+ * and a guide; `CheckpointStoreSuite` in `@waystone/core/testing` proves an implementation, rule by rule.
  *
  * Invariants
  *   C1  An append is compare-and-set on `expectedSeq`, all or nothing, together with its head.
  *   C2  An append with an epoch that is not the Run's present one is `Fenced` and has no effect.
  *   C3  Each claim raises the epoch, so a superseded owner can never write again.
  *   C4  A lease ends by the store's clock, not by the caller's.
- *   C5  Nothing is deleted but by `remove`.
+ *   C5  Nothing is deleted but by `remove`, which leaves nothing behind.
+ *   C6  A page of `read` or `list` is shorter than its limit only where there is no more.
  *
  * @since 0.1.0
  */
@@ -51,7 +52,7 @@ export interface Append {
   readonly epoch: number
   /** How many events the Run has. At 0 the append creates it. */
   readonly expectedSeq: number
-  /** At least one. */
+  /** At least one. Any well-formed text but NUL and lone surrogates, which the Journal escapes; any length, 0 too. */
   readonly events: ReadonlyArray<string>
   readonly head: HeadRow
   /** With an append that creates a Run under an epoch: who holds it from then on. */
@@ -110,28 +111,32 @@ export interface Page {
 export class CheckpointStore extends Context.Service<
   CheckpointStore,
   {
+    /** Compare-and-set: Fenced, else Conflict, else all of it in one step (C1, C2). */
     readonly append: (append: Append) => Effect.Effect<AppendResult, StoreError>
-    /** The events after `after`, in order. */
+    /** The events after `after`, in order: `limit` of them if there are so many, whatever their size. */
     readonly read: (
       runId: string,
       range: { readonly after: number; readonly limit: number }
     ) => Effect.Effect<ReadonlyArray<StoredEvent>, StoreError>
+    /** The last head, and who holds the Run. */
     readonly head: (runId: string) => Effect.Effect<Entry | undefined, StoreError>
     /** Takes the lease. `takeover` takes it from a live owner whose epoch is still that one: the caller knows it is dead. */
     readonly claim: (
       request: Lease & { readonly runId: string; readonly takeover?: number }
     ) => Effect.Effect<ClaimResult, StoreError>
-    /** False if that epoch is no longer the Run's. */
+    /** The lease lasts so long from now, even if it was over. False if that epoch is not the Run's. */
     readonly renew: (request: {
       readonly runId: string
       readonly epoch: number
       readonly ttlMillis: number
     }) => Effect.Effect<boolean, StoreError>
+    /** The Run has no owner any more, its epoch stays. Does nothing if that epoch is not the Run's. */
     readonly release: (request: { readonly runId: string; readonly epoch: number }) => Effect.Effect<void, StoreError>
+    /** The entries for which every given field of the filter holds, by `updatedAt`, then by run id. */
     readonly list: (filter: Filter, page: Page) => Effect.Effect<ReadonlyArray<Entry>, StoreError>
-    /** False if the Run is not at that seq any more. */
+    /** Everything of the Run is gone. False if it is unknown or not at that seq. */
     readonly remove: (runId: string, expectedSeq: number) => Effect.Effect<boolean, StoreError>
-    /** A hint that the Run may have changed; optional. */
+    /** Hints that somebody else may have written to the Run; may be lost, late, doubled or wrong. Optional. */
     readonly watch?: (runId: string) => Stream.Stream<void, StoreError>
   }
 >()("@waystone/core/CheckpointStore") {}

@@ -1,25 +1,13 @@
-import { readFileSync } from "node:fs"
 import { describe, expect, it } from "@effect/vitest"
+import { bare, blocksOf, read, statementsOf } from "./support/blocks.ts"
 import { first, registers } from "./support/readme.ts"
 
-const read = (path: string) => readFileSync(new URL(path, import.meta.url), "utf8")
-/** Code without white space, comments and what only one of the two places needs. */
-const bare = (code: string) =>
-  code
-    .split("\n")
-    .filter((line) => !/^(import|\} from) /.test(line))
-    .map((line) => line.replace(/(^|\s)\/\/.*$/, ""))
-    .join("")
-    .replaceAll("export ", "")
-    .replace(/\s/g, "")
-
-const compiled = bare(read("./support/readme.ts"))
-const blocks = [...read("../../../README.md").matchAll(/```ts\n([\s\S]*?)```/g)].map((match) => match[1] ?? "")
+const compiled = bare(read("support/readme.ts"))
+const blocks = blocksOf(read("../../../README.md"))
 
 describe("README.md", () => {
   it.each(blocks)("shows code that compiles: %s", (block) => {
-    // A block is whole statements; each of them stands in the compiled file.
-    for (const statement of block.split(/\n(?=\S)(?![}\])])/)) expect(compiled).toContain(bare(statement))
+    for (const statement of statementsOf(block)) expect(compiled).toContain(statement)
   })
 
   it("shows code", () => {
