@@ -48,8 +48,10 @@ export interface Bench {
   readonly store: CheckpointStore["Service"]
   /** An id, agent or session that no other rule uses. */
   readonly fresh: (name: string) => string
-  /** A time to live, and a wait that is surely longer. */
+  /** A time to live that lasts longer than a rule. */
   readonly ttlMillis: number
+  /** A shorter one, and a wait that is surely longer. */
+  readonly shortMillis: number
   readonly expire: Effect.Effect<void>
   readonly advance: (millis: number) => Effect.Effect<void>
   /** Appends, whoever may lose the answer. */
@@ -99,12 +101,13 @@ const bench = (
   const { advance = Effect.sleep } = capabilities
   const own = `${Math.random().toString(36).slice(2, 12)}-${name.slice(0, 4)}`
   // In real time long enough for a busy machine to get there before it ends.
-  const ttlMillis = capabilities.advance === undefined ? 1000 : 10_000
+  const shortMillis = capabilities.advance === undefined ? 1000 : 10_000
   return {
     store,
     fresh: (name) => `${name}-${own}`,
-    ttlMillis,
-    expire: advance(ttlMillis + 100),
+    ttlMillis: 100_000,
+    shortMillis,
+    expire: advance(shortMillis + 100),
     advance,
     append: (append) => settled(store, { epoch: 0, expectedSeq: 0, events: ["{}"], head: head(), ...append }),
     bodies: (runId) =>

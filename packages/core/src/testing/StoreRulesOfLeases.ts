@@ -69,7 +69,7 @@ export const rules = (capabilities: Capabilities): ReadonlyArray<Rule> => [
   ),
   rule("CS24 a lease ends by the store's clock (C4); the next one learns who never let go", capabilities, (bench) =>
     Effect.gen(function* () {
-      const { append, expire, fresh, store, ttlMillis } = bench
+      const { append, expire, fresh, store, shortMillis: ttlMillis } = bench
       const [created, taken] = [fresh("a"), fresh("b")]
       // The leases that are seen alive are long ones: a busy machine may take longer than the short ones last.
       for (const { runIds, ttl } of [
@@ -94,7 +94,7 @@ export const rules = (capabilities: Capabilities): ReadonlyArray<Rule> => [
   ),
   rule("CS25 the owner of a lease that is over can write until another one claims", capabilities, (bench) =>
     Effect.gen(function* () {
-      const { append, expire, fresh, store, ttlMillis } = bench
+      const { append, expire, fresh, store, shortMillis: ttlMillis } = bench
       const runId = fresh("a")
       yield* append({ runId, epoch: 1, lease: { owner: "one", ttlMillis } })
       yield* expire
@@ -106,7 +106,7 @@ export const rules = (capabilities: Capabilities): ReadonlyArray<Rule> => [
   ),
   rule("CS26 renewing keeps a lease alive", capabilities, (bench) =>
     Effect.gen(function* () {
-      const { advance, append, fresh, store, ttlMillis } = bench
+      const { advance, append, fresh, store, shortMillis: ttlMillis } = bench
       const runId = fresh("a")
       yield* append({ runId, epoch: 1, lease: { owner: "one", ttlMillis } })
       yield* advance(ttlMillis / 3)
@@ -178,7 +178,7 @@ export const rules = (capabilities: Capabilities): ReadonlyArray<Rule> => [
   ),
   rule("CS32 leases and due Runs go by the store's clock (C4), however wrong the caller's is", capabilities, (bench) =>
     Effect.gen(function* () {
-      const { append, expire, fresh, store, ttlMillis } = bench
+      const { append, expire, fresh, store, shortMillis: ttlMillis } = bench
       const now = yield* Clock.currentTimeMillis
       for (const [name, millis] of [
         ["ahead", year],

@@ -154,7 +154,7 @@ export const rules = (capabilities: Capabilities): ReadonlyArray<Rule | Skipped>
   ),
   rule("CS50 lists whole entries: head, seq, epoch and owner", capabilities, (bench) =>
     Effect.gen(function* () {
-      const { append, expire, fresh, store, ttlMillis } = bench
+      const { append, expire, fresh, store, shortMillis: ttlMillis } = bench
       const agent = fresh("agent")
       const row = head({ agent, session: "s", waiting: ["approval"], wakeAt: 7, updatedAt: 5, body: "{}" })
       const held = (runId: string, ttlMillis: number) =>
@@ -175,7 +175,7 @@ export const rules = (capabilities: Capabilities): ReadonlyArray<Rule | Skipped>
   ),
   rule("CS51 lists what is due: running, or with a wakeAt that has come by the store's clock", capabilities, (bench) =>
     Effect.gen(function* () {
-      const { expire, fresh, ttlMillis } = bench
+      const { expire, fresh, shortMillis: ttlMillis } = bench
       const agent = [fresh("agent")]
       const now = yield* Clock.currentTimeMillis
       const waiting = { status: "waiting", waiting: ["retry"] }
