@@ -10,7 +10,7 @@ import * as Layer from "effect/Layer"
 import { Driver } from "../src/SqliteDriver.ts"
 import * as SqliteStore from "../src/SqliteStore.ts"
 import { peer } from "./support/children.ts"
-import { change, file, fresh, head, rows, store } from "./support/files.ts"
+import { change, file, head, rows, store } from "./support/files.ts"
 
 type Service = CheckpointStore.CheckpointStore["Service"]
 
