@@ -48,7 +48,8 @@ export const make = (tool: Tool.Any): AgentTool => {
   // Tool.Any hides which services its schemas need; the Run's context has them, by the type of RunR.
   const success = Schema.toCodecJson(tool.successSchema as Schema.Codec<unknown>)
   const failure = Schema.toCodecJson(tool.failureSchema as Schema.Codec<unknown>)
-  const parameters = tool.parametersSchema as Schema.Codec<unknown>
+  // The model is told how they look in JSON, so that is how they come: a Date as text (RI-063).
+  const parameters = Schema.toCodecJson(tool.parametersSchema as Schema.Codec<unknown>)
   return {
     name: tool.name,
     wire,

@@ -167,7 +167,7 @@ const prepare = Effect.fnUntraced(function* (
       onSuccess: () => Effect.void,
       onFailure: (error) =>
         error._tag === "StoreUnavailable"
-          ? Effect.forkDetach(later(journal, store, { runId, epoch, owed }))
+          ? Effect.forkDetach(later(journal, store, { runId, epoch, owed }), { startImmediately: true }) // a claim may come at once
           : Effect.void
     })
   )
