@@ -11,7 +11,7 @@ export interface ActiveTime {
   readonly activeAt?: number | undefined
 }
 
-/** Kinds that an owner does not write, or that say nothing about time spent driving. */
+/** Kinds that say nothing about time spent driving. */
 const passive: ReadonlySet<RunEvent["_tag"]> = new Set([
   "CallAnswered",
   "MessageReceived",
@@ -20,7 +20,8 @@ const passive: ReadonlySet<RunEvent["_tag"]> = new Set([
   "CancelRequested",
   "ChildWoken",
   "RunReopened",
-  "RunAccepted"
+  "RunAccepted",
+  "ToolsChanged" // an Attempt writes it before its AttemptStarted, maybe long after the one before died
 ] as const)
 
 /** An Attempt that suspended its Run and found it answered at once goes on without a new AttemptStarted. */

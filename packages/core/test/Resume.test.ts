@@ -6,6 +6,7 @@ import * as Schema from "effect/Schema"
 import * as AiError from "effect/ai/AiError"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
+import { TestClock } from "effect/testing"
 import * as Agent from "../src/Agent.ts"
 import * as Guard from "../src/Guard.ts"
 import type { Outcome } from "../src/Outcome.ts"
@@ -95,6 +96,22 @@ describe("a tool that is another one at the resume", () => {
       yield* here(Effect.provide(same, handlers))
       expect(sent()).toBe(1)
       expect(yield* here(tagsOf(runId))).not.toContain("ToolsChanged")
+    })
+  )
+})
+
+describe("a process that died before the next release came", () => {
+  it.effect("does not use up the Run's active time: what passes until the next one takes it is not counted", () =>
+    Effect.gen(function* () {
+      const { here, mortal, process } = yield* world
+      const script = [call("look", { at: 1 }), text("done")]
+      const model = yield* ScriptedModel.make(script)
+      const doomed = yield* mortal({ name: "A", model, deadly: "look" })
+      yield* doomed.untilDead(start)
+      yield* TestClock.adjust("1 day")
+      const next = Agent.make("clerk", { instructions: "Work.", tools: [Look], version: "1" })
+      expect(yield* process({ name: "B", model })(Run.resume(next, { runId }))).toMatchObject({ _tag: "Completed" })
+      expect(yield* here(tagsOf(runId))).toContain("ToolsChanged")
     })
   )
 })
