@@ -1,0 +1,47 @@
+/**
+ * Another process, that lives until it is killed or stopped and is started again when it is needed.
+ */
+import * as Effect from "effect/Effect"
+import { type ChildProcess, fork } from "node:child_process"
+import { fileURLToPath } from "node:url"
+import type { Order, Told } from "./Order.ts"
+
+export interface Other {
+  readonly ask: (order: Omit<Order, "id">) => Effect.Effect<Told>
+  readonly stop: () => void
+}
+
+const entry = fileURLToPath(new URL("./worker.ts", import.meta.url))
+const compiled = fileURLToPath(new URL("../../node_modules/.cache/compiled", import.meta.url))
+
+export const make = (): Other => {
+  let child: ChildProcess | undefined
+  let asked = 0
+  const waiting = new Map<number, (told: Told) => void>()
+  const settle = (id: number, told: Told) => {
+    waiting.get(id)?.(told)
+    waiting.delete(id)
+  }
+  const start = () => {
+    const started = fork(entry, [], {
+      execArgv: ["--conditions=@waystone/source"],
+      env: { PATH: process.env["PATH"], NODE_COMPILE_CACHE: compiled }
+    })
+    started.on("message", ({ id, told }: { readonly id: number; readonly told: Told }) => settle(id, told))
+    started.once("exit", (_, signal) => {
+      child = undefined
+      for (const id of waiting.keys()) settle(id, { said: signal === "SIGKILL" ? "killed" : "ended", requests: [] })
+    })
+    return started
+  }
+  return {
+    ask: (order) =>
+      Effect.callback<Told>((resume) => {
+        const id = asked++
+        waiting.set(id, (told) => resume(Effect.succeed(told)))
+        child ??= start()
+        child.send({ ...order, id })
+      }),
+    stop: () => void child?.kill("SIGKILL")
+  }
+}
