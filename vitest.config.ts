@@ -32,6 +32,7 @@ export default defineConfig({
       test: {
         name: folder.replace(/^packages\//, ""),
         include: ["test/**/*.test.ts"],
+        globalSetup: existsSync(join(root, folder, "test/bundle.setup.ts")) ? ["test/bundle.setup.ts"] : [],
         typecheck: {
           enabled: true,
           include: ["test/**/*.test-d.ts"],

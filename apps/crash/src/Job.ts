@@ -15,14 +15,16 @@ export const Job = Schema.Struct({
   store: Store,
   /** An O_APPEND file: one line per effect that took place. */
   ledger: Schema.String,
+  /** Where what the processes of the Run meet is kept (Trace.ts); without one, there are no points. */
+  trace: Schema.optionalKey(Schema.String),
   /** The class of all tools of the agent. */
   effect: Schema.Literals(effects),
   /** Calls of one reply that run at once. */
   concurrency: Schema.Int,
   /** The Run to drive to its end; without one, the worker sweeps for `due` ones until it is told to stop. */
   runId: Schema.optionalKey(Schema.String),
-  /** The point at which it kills itself with SIGKILL, counted from 0 in this process. */
-  dieAt: Schema.optionalKey(Schema.Int),
+  /** Points of the Run, counted from 0 over all processes that drive it: whoever passes one of them kills itself with SIGKILL. */
+  deaths: Schema.optionalKey(Schema.Array(Schema.Int)),
   /** It stops itself with SIGSTOP right after its first effect, before the result can be committed. */
   freeze: Schema.optionalKey(Schema.Boolean),
   /** How long a tool takes before and after its effect. Default 2. */

@@ -8,14 +8,16 @@ import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import type * as Job from "./Job.ts"
 import * as Ledger from "./Ledger.ts"
+import * as Person from "./Person.ts"
 import * as Subject from "./Subject.ts"
+import * as Trace from "./Trace.ts"
 import * as Worker from "./Worker.ts"
 
 /** What is done to one Run. */
 export interface Plan {
-  readonly job: Job.Job & { readonly runId: string }
-  /** Where the workers of the first round die; one worker each. */
-  readonly deaths: ReadonlyArray<number>
+  readonly job: Job.Job & { readonly runId: string; readonly trace: string; readonly deaths: ReadonlyArray<number> }
+  /** How many processes compete for the Run. */
+  readonly workers: number
 }
 
 export interface Report {
@@ -23,89 +25,89 @@ export interface Report {
   readonly lives: number
   /** Lives that ended by SIGKILL. */
   readonly killed: number
+  /** Deaths that were planned at points that the Run did not have. */
+  readonly missed: ReadonlyArray<number>
+  /** Attempts that took the Run over from a dead one. */
+  readonly takeovers: number
+  /** Of these, those by a process that had competed with the dead one from the start. */
+  readonly byRivals: number
+  /** Lives that were kept out by another one: the Run was busy, the Attempt lost, or an append fenced. */
+  readonly refused: number
   /** Calls that a person was asked about. */
   readonly doubts: number
   /** Effects of readonly and idempotent tools that took place again. */
   readonly again: number
-  /** The most points that a life passed which ended by itself. */
+  /** Points that all lives passed together. */
   readonly points: number
 }
 
 /** Rounds of workers until it counts as stuck. */
 const maxRounds = 12
 
-const Waiting = Schema.Struct({ id: Schema.String, kind: Schema.String })
-const Ended = Schema.Struct({
-  end: Schema.Struct({
-    _tag: Schema.String,
-    output: Schema.optionalKey(Schema.Unknown),
-    waiting: Schema.optionalKey(Schema.Array(Waiting))
-  }),
-  points: Schema.Int
-})
-const decodeEnded = Schema.decodeUnknownOption(Schema.fromJsonString(Ended))
+const decodeEnd = Schema.decodeUnknownOption(
+  Schema.fromJsonString(Schema.Struct({ _tag: Schema.String, output: Schema.optionalKey(Schema.Unknown) }))
+)
 
 /** One Run, in the store that is provided, which is the one of the job. */
 export const run = Effect.fnUntraced(function* ({
-  deaths,
-  job
+  job,
+  workers
 }: Plan): Effect.fn.Return<Report, unknown, CheckpointStore.CheckpointStore> {
   const problems: Array<string> = []
-  const counts = { lives: 0, killed: 0, doubts: 0, points: 0 }
+  const rounds: Array<ReadonlyArray<Worker.Life>> = []
+  let doubts = 0
   let output: unknown
-  for (let round = 0; output === undefined && problems.length === 0; round++) {
-    if (round === maxRounds) {
+  while (output === undefined && problems.length === 0) {
+    if (rounds.length === maxRounds) {
       problems.push(`it did not end in ${maxRounds} rounds`)
       break
     }
-    const jobs = deaths.map((dieAt) => (round === 0 ? { ...job, dieAt } : job))
+    const jobs = Array.from({ length: workers }, () => job)
     const lives = yield* Effect.forEach(jobs, Worker.run, { concurrency: "unbounded" })
+    rounds.push(lives)
     for (const life of lives) {
-      counts.lives++
-      if (life.signal === "SIGKILL") counts.killed++
-      else if (life.code !== 0 || life.errors !== "") problems.push(`a worker ended with ${life.code}: ${life.errors}`)
-      const ended = decodeEnded(life.output.trim())
-      if (ended._tag === "None") continue
-      const { end, points } = ended.value
-      counts.points = Math.max(counts.points, points)
-      if (end._tag === "Completed") output = end.output
-      else if (end._tag === "Suspended") counts.doubts += yield* answerAll(job, end.waiting ?? [])
-      else problems.push(`it ended as ${JSON.stringify(end)}`)
+      if (life.signal === "SIGKILL") continue
+      if (life.code !== 0 || life.errors !== "") problems.push(`a worker ended with ${life.code}: ${life.errors}`)
+      const end = decodeEnd(life.output.trim())
+      if (end._tag === "None") problems.push(`a worker said ${life.output}`)
+      else if (end.value._tag === "Completed") output = end.value.output
+      else if (end.value._tag !== "Suspended") problems.push(`it ended as ${JSON.stringify(end.value)}`)
     }
+    if (output === undefined && problems.length === 0) doubts += yield* Person.answer(job)
   }
   const effects = Ledger.read(job.ledger)
-  const again = effects.length - new Set(effects.map(({ key }) => key)).size
+  const trace = Trace.read(job.trace)
+  const points = trace.filter(({ what }) => what === "point").length
+  const missed = job.deaths.filter((point) => point >= points)
+  const killed = rounds.flat().filter(({ signal }) => signal === "SIGKILL").length
+  if (killed !== job.deaths.length - missed.length) problems.push(`${killed} deaths, planned ${job.deaths.join(", ")}`)
+  const counts = {
+    lives: rounds.flat().length,
+    killed,
+    missed,
+    refused: new Set(trace.filter(({ what }) => what !== "point").map(({ pid }) => pid)).size,
+    doubts,
+    again: Math.max(0, effects.length - Subject.items.length),
+    points
+  }
   // A Run that a worker could not drive may not even exist.
-  if (problems.length > 0) return { problems, ...counts, again }
+  if (problems.length > 0) return { problems, ...counts, takeovers: 0, byRivals: 0 }
   const events = yield* Effect.map(Stream.runCollect(Run.events(job.runId)), (all) => all.map(({ event }) => event))
   problems.push(...wrongEffects(job, effects), ...wrongEvents(events))
-  if (output !== undefined && output !== Subject.answer()) problems.push(`its answer is ${String(output)}`)
+  if (output !== Subject.answer()) problems.push(`its answer is ${String(output)}`)
   for (const { problem, seq } of yield* PairingChecker.ofRun(job.runId)) problems.push(`pairing at ${seq}: ${problem}`)
-  return { problems, ...counts, again }
+  return { problems, ...counts, ...takeovers(events, rounds) }
 })
 
-/** What a person says who knows the world outside: it happened and gave this, or it did not. */
-const answerAll = (job: Plan["job"], waiting: ReadonlyArray<typeof Waiting.Type>) =>
-  Effect.gen(function* () {
-    let doubts = 0
-    for (const { id, kind } of waiting) {
-      if (kind !== "in-doubt") continue
-      const known = Ledger.read(job.ledger).find(({ key }) => key === `${job.runId}/${id}`)
-      const answer: RunEvent.Answer =
-        known === undefined
-          ? { _tag: "RunAgain" }
-          : { _tag: "TakeResult", value: { receipt: Ledger.receipt(known.item) } }
-      // Two workers may report the same wait: the second answer is the same one.
-      yield* Run.answer(Subject.agent(job), { runId: job.runId, callId: id, answer, by: "person" }).pipe(
-        Effect.tap(() => Effect.sync(() => doubts++)),
-        Effect.catchIf(
-          ({ reason }) => reason._tag === "NotPending" || reason._tag === "AlreadyDecided",
-          () => Effect.void
-        )
-      )
-    }
-    return doubts
-  })
+const takeovers = (events: ReadonlyArray<RunEvent.RunEvent>, rounds: ReadonlyArray<ReadonlyArray<Worker.Life>>) => {
+  const attempts = events.flatMap((event) => (event._tag === "AttemptStarted" ? [event] : []))
+  /** Owners name their pid (ProcessOwner). */
+  const owns = ({ pid }: Worker.Life) => attempts.some(({ owner }) => owner.split(" ")[3] === String(pid))
+  return {
+    takeovers: attempts.filter(({ recovered }) => recovered).length,
+    byRivals: rounds.filter((lives) => lives.filter(owns).length > 1).length
+  }
+}
 
 const wrongEffects = ({ effect }: Job.Job, effects: ReadonlyArray<Ledger.Entry>): ReadonlyArray<string> =>
   Subject.items.flatMap((item) => {
@@ -117,13 +119,20 @@ const wrongEffects = ({ effect }: Job.Job, effects: ReadonlyArray<Ledger.Entry>)
     return effect === "unsafe" && own.length > 1 ? [`${item} happened ${own.length} times`] : []
   })
 
+/** Each call has one result, in the journal, and it is the one that its effect gave. */
 const wrongEvents = (events: ReadonlyArray<RunEvent.RunEvent>): ReadonlyArray<string> => {
   const results = events.flatMap((event) => (event._tag === "ToolCallCompleted" ? [event] : []))
   const ids = results.map(({ callId }) => callId)
+  const given = results.map(({ isFailure, result }) => JSON.stringify({ isFailure, result })).toSorted()
+  const right = Subject.items.map((item) =>
+    JSON.stringify({ isFailure: false, result: { receipt: Ledger.receipt(item) } })
+  )
   return [
     ...(ids.length === Subject.items.length && new Set(ids).size === ids.length
       ? []
       : [`results of ${ids.join(", ")}`]),
-    ...results.filter(({ isFailure }) => isFailure).map(({ callId }) => `the result of ${callId} is a failure`)
+    ...(JSON.stringify(given) === JSON.stringify(right.toSorted())
+      ? []
+      : [`results in the journal: ${given.join(", ")}`])
   ]
 }

@@ -5,36 +5,29 @@
  */
 import type { CheckpointStore } from "@waystone/core"
 import * as Effect from "effect/Effect"
+import type { Job } from "./Job.ts"
+import * as Trace from "./Trace.ts"
 
 /** Passes a point, and dies there if it is the one. SIGKILL ends the process before `kill` returns. */
 export type Pass = Effect.Effect<void>
 
-export interface Points {
-  readonly pass: Pass
-  /** How many were passed. */
-  readonly passed: () => number
-}
+export const make = ({ deaths = [], trace }: Pick<Job, "deaths" | "trace">): Pass =>
+  trace === undefined
+    ? Effect.void
+    : Effect.sync(() => {
+        if (deaths.includes(Trace.pass(trace))) process.kill(process.pid, "SIGKILL")
+      })
 
-export const make = (dieAt: number | undefined): Points => {
-  let passed = 0
-  return {
-    passed: () => passed,
-    pass: Effect.sync(() => {
-      if (passed++ === dieAt) process.kill(process.pid, "SIGKILL")
-    })
-  }
-}
-
-/** The store with a point before and after every append; `refused` hears of appends that were fenced. */
+/** The store with a point before and after every append; `fenced` hears of appends that were refused for their epoch. */
 export const store = (
   real: CheckpointStore.CheckpointStore["Service"],
-  { pass, refused }: { readonly pass: Pass; readonly refused: () => void }
+  { fenced, pass }: { readonly pass: Pass; readonly fenced: Effect.Effect<void> }
 ): CheckpointStore.CheckpointStore["Service"] => ({
   ...real,
   append: (append) =>
     pass.pipe(
       Effect.andThen(real.append(append)),
-      Effect.tap(({ _tag }) => (_tag === "Fenced" ? Effect.sync(refused) : Effect.void)),
+      Effect.tap(({ _tag }) => (_tag === "Fenced" ? fenced : Effect.void)),
       Effect.tap(pass)
     )
 })

@@ -1,25 +1,25 @@
 /**
- * Starts worker processes.
+ * Starts worker processes, from the bundle that Bundle.ts makes.
  */
 import * as Effect from "effect/Effect"
 import { type ChildProcess, spawn } from "node:child_process"
-import { fileURLToPath } from "node:url"
+import { join } from "node:path"
 import * as Job from "./Job.ts"
 
 export interface Life {
+  readonly pid: number | undefined
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
   readonly output: string
   readonly errors: string
 }
 
-const entry = fileURLToPath(new URL("./main.ts", import.meta.url))
-/** Hundreds of workers compile the same modules. */
-const compiled = fileURLToPath(new URL("../node_modules/.cache/compiled", import.meta.url))
+/** The bundle of the worker, and what Node has compiled of it. */
+export const folder = join(import.meta.dirname, "../node_modules/.cache/worker")
 
 export const start = (job: Job.Job): ChildProcess =>
-  spawn(process.execPath, ["--conditions=@waystone/source", entry, Job.encode(job)], {
-    env: { PATH: process.env["PATH"], NODE_COMPILE_CACHE: compiled },
+  spawn(process.execPath, [join(folder, "main.mjs"), Job.encode(job)], {
+    env: { PATH: process.env["PATH"], NODE_COMPILE_CACHE: join(folder, "compiled") },
     stdio: ["ignore", "pipe", "pipe"]
   })
 
@@ -30,7 +30,7 @@ export const ended = (child: ChildProcess): Effect.Effect<Life> =>
     let errors = ""
     child.stdout?.on("data", (chunk) => (output += String(chunk)))
     child.stderr?.on("data", (chunk) => (errors += String(chunk)))
-    child.once("close", (code, signal) => resume(Effect.succeed({ code, signal, output, errors })))
+    child.once("close", (code, signal) => resume(Effect.succeed({ pid: child.pid, code, signal, output, errors })))
     return Effect.sync(() => void child.kill("SIGKILL"))
   })
 

@@ -16,13 +16,14 @@ import * as Ledger from "./Ledger.ts"
 import * as Points from "./Points.ts"
 import * as Stores from "./Stores.ts"
 import * as Subject from "./Subject.ts"
+import * as Trace from "./Trace.ts"
 
 const program = Effect.gen(function* () {
   const job = yield* Job.decode(process.argv[2])
-  const { pass, passed } = Points.make(job.dieAt)
-  const { actMillis = 2 } = job
+  const pass = Points.make(job)
+  const { actMillis = 2, trace } = job
+  const mark = (what: Trace.What) => Effect.sync(() => void (trace !== undefined && Trace.mark(trace, what)))
   let frozen = false
-  let fenced = 0
   const act: Subject.Act = (entry) =>
     Effect.gen(function* () {
       yield* pass
@@ -42,16 +43,14 @@ const program = Effect.gen(function* () {
   const store = Layer.effect(
     CheckpointStore.CheckpointStore,
     Effect.map(Layer.build(Stores.layer(job.store)), (context) =>
-      Points.store(Context.get(context, CheckpointStore.CheckpointStore), { pass, refused: () => void fenced++ })
+      Points.store(Context.get(context, CheckpointStore.CheckpointStore), { pass, fenced: mark("fenced") })
     )
   )
   const services = Layer.mergeAll(store, Subject.model, Subject.handlers(act), ProcessOwner.layer)
   const agent = Subject.agent(job)
   const { runId } = job
   const driven =
-    runId === undefined
-      ? Effect.andThen(say("ready"), sweep(agent))
-      : Effect.flatMap(drive(agent, runId), (end) => say({ end, points: passed(), fenced }))
+    runId === undefined ? Effect.andThen(say("ready"), sweep(agent)) : Effect.flatMap(drive(agent, runId, mark), say)
   yield* Effect.provide(driven, services)
 })
 
@@ -68,10 +67,19 @@ type Agent = ReturnType<typeof Subject.agent>
 const say = (value: unknown) => Effect.sync(() => void process.stdout.write(`${JSON.stringify(value)}\n`))
 
 /** Another worker may hold it: then it is asked for again until it ends or rests. */
-const drive = (agent: Agent, runId: string) =>
+const drive = (agent: Agent, runId: string, mark: (what: Trace.What) => Effect.Effect<void>) =>
   Run.start(agent, { runId, task: "go" }).pipe(
     Effect.retry({
-      while: ({ reason }) => reason._tag === "RunBusy" || reason._tag === "OwnershipLost",
+      while: ({ reason }) => {
+        switch (reason._tag) {
+          case "RunBusy":
+            return Effect.as(mark("busy"), true)
+          case "OwnershipLost":
+            return Effect.as(mark("lost"), true)
+          default:
+            return false
+        }
+      },
       schedule: Schedule.spaced("30 millis")
     }),
     Effect.match({ onSuccess: (outcome): unknown => outcome, onFailure: ({ reason }) => ({ _tag: reason._tag }) })
@@ -94,4 +102,11 @@ const sweep = (agent: Agent) =>
 /** On standard error, where the tests look for it. */
 const complain = (problem: unknown) => Effect.sync(() => void process.stderr.write(`${JSON.stringify(problem)}\n`))
 
-program.pipe(Effect.provide(NodeFileSystem.layer), NodeRuntime.runMain)
+/** A worker does not outlive the tests that started it, however they end. */
+const whileParentLives = Effect.gen(function* () {
+  const parent = process.ppid
+  yield* Effect.sleep("1 second").pipe(Effect.repeat({ while: () => process.ppid === parent }))
+  yield* Effect.sync(() => process.kill(process.pid, "SIGKILL"))
+})
+
+Effect.raceFirst(program, whileParentLives).pipe(Effect.provide(NodeFileSystem.layer), NodeRuntime.runMain)

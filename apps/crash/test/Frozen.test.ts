@@ -9,6 +9,7 @@ import { describe } from "vitest"
 import * as Ledger from "../src/Ledger.ts"
 import * as Stores from "../src/Stores.ts"
 import * as Subject from "../src/Subject.ts"
+import * as Trace from "../src/Trace.ts"
 import * as Worker from "../src/Worker.ts"
 import { backends, folder } from "./support.ts"
 
@@ -23,13 +24,9 @@ describe.concurrent("a process that is stopped for three leases and then goes on
         Effect.gen(function* () {
           const store = yield* open
           const runId = "frozen"
-          const job = {
-            store,
-            runId,
-            effect: "idempotent" as const,
-            concurrency: 1,
-            ledger: join(yield* folder, "ledger")
-          }
+          const ledger = join(yield* folder, "ledger")
+          const trace = `${ledger}.trace`
+          const job = { store, runId, effect: "idempotent" as const, concurrency: 1, ledger, trace }
           const child = Worker.start({ ...job, freeze: true })
           const end = yield* Effect.forkChild(Worker.ended(child), { startImmediately: true })
           yield* Effect.promise(() => once(child.stdout ?? child, "data"))
@@ -50,7 +47,8 @@ describe.concurrent("a process that is stopped for three leases and then goes on
           // It tried to write the result of its call, was refused, and then found the Run completed.
           expect(late).toMatchObject({ code: 0, errors: "" })
           const said: unknown = JSON.parse(late.output.trim().split("\n").at(-1) ?? "")
-          expect(said).toMatchObject({ end: { _tag: "Completed" }, fenced: expect.toSatisfy((n) => n >= 1) })
+          expect(said).toMatchObject({ _tag: "Completed", output: Subject.answer() })
+          expect(Trace.read(trace)).toContainEqual({ pid: child.pid, what: "fenced" })
           expect(yield* events).toEqual(written)
           // Nothing fences the world outside: who took over ran the call again, under the same key.
           const acted = Ledger.read(job.ledger).filter(({ item }) => item === "a")
