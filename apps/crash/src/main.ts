@@ -50,7 +50,7 @@ const program = Effect.gen(function* () {
   const agent = Subject.agent(job)
   const { runId } = job
   const driven =
-    runId === undefined ? Effect.andThen(say("ready"), sweep(agent)) : Effect.flatMap(drive(agent, runId, mark), say)
+    runId === undefined ? Effect.andThen(say("ready"), work(agent)) : Effect.flatMap(drive(agent, runId, mark), say)
   yield* Effect.provide(driven, services)
 })
 
@@ -85,19 +85,9 @@ const drive = (agent: Agent, runId: string, mark: (what: Trace.What) => Effect.E
     Effect.match({ onSuccess: (outcome): unknown => outcome, onFailure: ({ reason }) => ({ _tag: reason._tag }) })
   )
 
-/** New Runs first, then those that nobody drives any more, until SIGTERM: what is being driven is then left to others. */
-const sweep = (agent: Agent) =>
-  Effect.gen(function* () {
-    const accepted = yield* Run.list({ status: "accepted", limit: 10 })
-    const resume = ({ runId }: Run.RunInfo) =>
-      Effect.catchIf(
-        Run.resume(agent, { runId }),
-        ({ reason }) => reason._tag === "RunBusy" || reason._tag === "OwnershipLost", // another worker was faster
-        () => Effect.void
-      )
-    yield* Effect.forEach(accepted, resume, { concurrency: 10, discard: true })
-    for (const one of yield* Run.recover([agent])) if (one._tag !== "Driven") yield* complain(one)
-  }).pipe(Effect.catch(complain), Effect.repeat(Schedule.spaced("50 millis")), Effect.asVoid)
+/** Drives what nobody drives until SIGTERM. */
+const work = (agent: Agent) =>
+  Run.work([agent], { every: "50 millis", onDriven: (one) => (one._tag === "Driven" ? Effect.void : complain(one)) })
 
 /** On standard error, where the tests look for it. */
 const complain = (problem: unknown) => Effect.sync(() => void process.stderr.write(`${JSON.stringify(problem)}\n`))

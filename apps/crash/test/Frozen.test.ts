@@ -2,6 +2,7 @@ import { expect, it } from "@effect/vitest"
 import { CheckpointStore, Run } from "@waystone/core"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
 import { once } from "node:events"
 import { join } from "node:path"
@@ -27,17 +28,17 @@ describe.concurrent("a process that is stopped for three leases and then goes on
           const ledger = join(yield* folder, "ledger")
           const trace = `${ledger}.trace`
           const job = { store, runId, effect: "idempotent" as const, concurrency: 1, ledger, trace }
-          const child = Worker.start({ ...job, freeze: true })
+          const child = Worker.start({ ...job, freeze: true, actMillis: 5_000 })
           const end = yield* Effect.forkChild(Worker.ended(child), { startImmediately: true })
-          yield* Effect.promise(() => once(child.stdout ?? child, "data"))
-          const before = yield* Effect.sleep("500 millis").pipe(
-            Effect.andThen(head(runId)),
-            Effect.provide(Stores.layer(store))
-          )
-          expect(before).toMatchObject({ status: "running" })
+          const frozen = yield* Effect.forkChild(Effect.promise(() => once(child.stdout ?? child, "data")))
+          yield* until(runId, (entry) => entry?.live === true).pipe(Effect.provide(Stores.layer(store)))
+          // It asks for the Run while its owner is at work, and goes on asking.
+          const rival = Worker.start(job)
+          const taken = yield* Effect.forkChild(Worker.ended(rival), { startImmediately: true })
+          yield* Fiber.join(frozen)
           const froze = Date.now()
-          const other = yield* Worker.run(job)
-          expect(other.output).toContain('"Completed"')
+          expect((yield* Fiber.join(taken)).output).toContain('"Completed"')
+          expect(Trace.read(trace)).toContainEqual({ pid: rival.pid, what: "busy" })
           const events = Stream.runCollect(Run.events(runId)).pipe(Effect.provide(Stores.layer(store)))
           const written = yield* events
           yield* Effect.sleep(Math.max(0, frozenMillis - (Date.now() - froze)))
@@ -60,4 +61,7 @@ describe.concurrent("a process that is stopped for three leases and then goes on
   )
 })
 
-const head = (runId: string) => CheckpointStore.CheckpointStore.use((store) => store.head(runId))
+const until = (runId: string, is: (entry: CheckpointStore.Entry | undefined) => boolean) =>
+  CheckpointStore.CheckpointStore.use((store) => store.head(runId)).pipe(
+    Effect.repeat({ until: is, schedule: Schedule.spaced("50 millis") })
+  )
