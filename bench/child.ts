@@ -1,4 +1,5 @@
 /** One measurement in one process: `node child.ts '<job>'` prints one line of JSON. loop.ts starts it. */
+import { cpuMs, type Figures } from "./rounds.ts"
 import { answer, type Options, type Script, type Subject } from "./script.ts"
 
 export type Job = {
@@ -10,18 +11,10 @@ export type Job = {
   | { readonly measure: "concurrent"; readonly steps: number; readonly runs: number; readonly delayMs: number }
 )
 
-/** The names of the figures that a job gives. */
-export type Figures = { readonly [figure: string]: number }
-
 const subjects: { readonly [Name in Job["subject"]]: () => Promise<{ make: (options: Options) => Subject }> } = {
   waystone: () => import("./subjects/waystone.ts"),
   effect: () => import("./subjects/effect.ts"),
   aisdk: () => import("./subjects/aisdk.ts")
-}
-
-const cpuMs = (): number => {
-  const { system, user } = process.cpuUsage()
-  return (system + user) / 1000
 }
 
 const check = (text: string): void => {

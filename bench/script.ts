@@ -10,6 +10,8 @@ export interface Script {
   steps: number
   /** How long each model call takes; 0 is at once, without a timer. */
   delayMs: number
+  /** Hears of each model call before it is answered. */
+  readonly asked?: () => void
 }
 
 /** One agent on one runtime. */
@@ -38,8 +40,11 @@ export const reply = ({ steps }: Script, lastCall: string | undefined) => {
 }
 
 /** Undefined for an instant model: then nobody waits for a promise. */
-export const pause = ({ delayMs }: Script): Promise<void> | undefined =>
-  delayMs === 0 ? undefined : new Promise((resolve) => setTimeout(resolve, delayMs))
+export const pause = (script: Script): Promise<void> | undefined => {
+  script.asked?.()
+  const { delayMs } = script
+  return delayMs === 0 ? undefined : new Promise((resolve) => setTimeout(resolve, delayMs))
+}
 
 /** 200 bytes of JSON. */
 export const add = ({ a, b }: { readonly a: number; readonly b: number }) => {
