@@ -138,14 +138,15 @@ const prepare = Effect.fnUntraced(function* (
   { epoch, owner, seq }: Claimed,
   context: Context.Context<CheckpointStore | LanguageModel.LanguageModel>
 ): Effect.fn.Return<Attempt, JournalError, Scope.Scope> {
-  const store = bounded(Context.get(context, CheckpointStore))
+  const unlimited = Context.get(context, CheckpointStore)
+  const store = bounded(unlimited)
   const plugins = Plugin.collect(context)
   const clock = yield* Clock.Clock
   const now = () => clock.currentTimeMillisUnsafe()
   let observe: Feed.Offer = () => {}
   const journal = yield* Journal.load(
     {
-      store,
+      store: { ...store, append: unlimited.append },
       runId,
       epoch,
       lease: { owner, ttlMillis: leaseMillis },
@@ -158,7 +159,7 @@ const prepare = Effect.fnUntraced(function* (
     },
     seq
   )
-  const owed = yield* owedTo(Context.get(context, CheckpointStore))
+  const owed = yield* owedTo(unlimited)
   const info = { runId, agent: agent.name, attempt: journal.state.head.attempts + 1 }
   if (plugins.observers.length > 0) observe = yield* Feed.make(plugins.observers, info)
   // Closed before the observers are: what is finished is committed whatever ended the Attempt.

@@ -29,6 +29,7 @@ export type ReadError = StoreError | CheckpointTooNew
 export type JournalError = ReadError | OwnershipLost
 
 export interface Options {
+  /** Its appends need no time limit of their own: the journal sets one for all tries together. */
   readonly store: CheckpointStore["Service"]
   readonly runId: string
   readonly epoch: number
@@ -242,7 +243,12 @@ export class Journal {
       const theirs = landed === 0 && this.committed.state.seq === 0
       if (theirs || events.slice(landed).some((event) => event.epoch >= epoch))
         return yield* new OwnershipLost({ runId })
-      const entries = yield* Effect.forEach(events, (event) => decode(runId, event))
+      const entries: Array<Entry> = []
+      for (const event of events) {
+        const entry = decode(runId, event)
+        if (Result.isFailure(entry)) return yield* entry.failure
+        entries.push(entry.success)
+      }
       this.buffer = this.buffer.slice(landed)
       return { seen: events.length, dropped: this.absorb(entries) }
     })
@@ -306,18 +312,18 @@ const waitingKinds = ({ paused, retry, status, waits }: Head): ReadonlyArray<str
         ...(retry === undefined ? [] : ["retry"])
       ]
 
-/** Decodes one stored event, or says which and where it is damaged. */
-export const decode = (
+/** Decodes one stored event, or says which and where it is damaged. No Effect: a resume decodes tens of thousands. */
+const decode = (
   runId: string,
   { body, epoch, seq }: StoredEvent
-): Effect.Effect<Entry, CheckpointCorrupt | CheckpointTooNew> => {
-  const result = RunEvent.decode(body)
-  if (Result.isSuccess(result)) return Effect.succeed({ seq, epoch, event: result.success })
-  const { failure } = result
-  return failure._tag === "TooNew"
-    ? Effect.fail(new CheckpointTooNew({ runId, seq, version: failure.version }))
-    : Effect.fail(new CheckpointCorrupt({ runId, seq, path: failure.path }))
-}
+): Result.Result<Entry, CheckpointCorrupt | CheckpointTooNew> =>
+  Result.mapBoth(RunEvent.decode(body), {
+    onSuccess: (event) => ({ seq, epoch, event }),
+    onFailure: (failure) =>
+      failure._tag === "TooNew"
+        ? new CheckpointTooNew({ runId, seq, version: failure.version })
+        : new CheckpointCorrupt({ runId, seq, path: failure.path })
+  })
 
 /** Calls `each` with the events from `after` up to `seq`, page by page; a missing one is damage. */
 export const readEvents = (
@@ -332,7 +338,9 @@ export const readEvents = (
       if (page.length === 0) return yield* new CheckpointCorrupt({ runId, seq: next, path: "missing" })
       for (const stored of page) {
         if (stored.seq !== next) return yield* new CheckpointCorrupt({ runId, seq: next, path: "missing" })
-        range.each(yield* decode(runId, stored), stored.ends)
+        const entry = decode(runId, stored)
+        if (Result.isFailure(entry)) return yield* entry.failure
+        range.each(entry.success, stored.ends)
         next++
       }
     }

@@ -99,8 +99,8 @@ export const accept = (
       const seen = yield* Outside.find(runId)
       if (seen === undefined && (yield* Outside.create(runId, [accepted(agent, input, task)]))) return
       const gone = () => Effect.fail(new StoreUnavailable({ detail: `Run ${runId} was removed at the same time` }))
-      const { entry } = yield* Effect.catchTag(Outside.look(runId), "RunNotFound", gone)
-      yield* sameAs(agent, { runId, task }, yield* Stored.load(runId, entry.seq))
+      yield* Effect.catchTag(Outside.look(runId), "RunNotFound", gone)
+      yield* sameAs(agent, { runId, task }, yield* beginning(runId))
     })
   )
 
@@ -116,6 +116,9 @@ const accepted = ({ name, version }: Agent, { principal, session }: StartInput, 
   task,
   ...defined({ principal, session })
 })
+
+/** Its first event names its agent and its task for ever; the rest may be long. */
+const beginning = (runId: string): Effect.Effect<RunState, ReadError, CheckpointStore> => Stored.load(runId, 1)
 
 const sameAs = (
   agent: Agent,
@@ -139,7 +142,7 @@ const started = (agent: Agent, input: StartInput, hooks: Hooks) =>
       return yield* lift(Outcomes.of(runId, state))
     }
     // Another task is another task, also while its owner is at work.
-    if (seen?.entry.live === true) yield* lift(Effect.flatMap(Stored.load(runId, seen.entry.seq), same))
+    if (seen?.entry.live === true) yield* lift(Effect.flatMap(beginning(runId), same))
     const before = (state: RunState) =>
       state.head.agent === "" ? Effect.succeed([accepted(agent, input, task)]) : Effect.as(same(state), [])
     return yield* driven(agent, { runId, before, without: [], ...hooks })

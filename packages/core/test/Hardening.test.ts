@@ -334,6 +334,24 @@ describe("what never answers is let go", () => {
     })
   )
 
+  it.effect("a store that never answers an append is one that is away", () =>
+    Effect.gen(function* () {
+      const memory = yield* MemoryStore.make
+      const model = yield* ScriptedModel.make([])
+      const silent = Layer.succeed(CheckpointStore, { ...memory, append: () => Effect.never })
+      const start = Run.start(agent, { runId: "r", task: "go" }).pipe(
+        Effect.provide(
+          Layer.mergeAll(
+            model.layer,
+            silent,
+            handled(() => Effect.succeed(1))
+          )
+        )
+      )
+      expect(yield* during("30 seconds")(reasonOf(start))).toBe("StoreUnavailable")
+    })
+  )
+
   it.effect("an append that is refused for nothing is one that failed, not an endless loop", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryStore.make

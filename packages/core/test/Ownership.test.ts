@@ -57,6 +57,35 @@ describe("the owner of a Run", () => {
     })
   )
 
+  it.effect("a start of a Run that another drives reads its first event only, and still knows another task", () =>
+    Effect.gen(function* () {
+      const { process } = yield* world
+      const model = yield* ScriptedModel.make([after("5 seconds", text("done"))])
+      const fiber = yield* begin(process({ name: "P1", model })(told(start)))
+      yield* pass(1000)
+      const reads: Array<{ readonly after: number; readonly limit: number }> = []
+      const other = process({
+        name: "P2",
+        model,
+        wrap: (store) => ({
+          ...store,
+          read: (id, range) => {
+            reads.push(range)
+            return store.read(id, range)
+          }
+        })
+      })
+      expect(yield* other(told(start))).toBe("Retryable RunBusy")
+      expect(yield* other(told(Run.start(clerk, { runId, task: "stop" })))).toBe("Fatal RunExists")
+      expect(reads).toEqual([
+        { after: 0, limit: 1 },
+        { after: 0, limit: 1 }
+      ])
+      yield* pass(5000)
+      expect(yield* Fiber.join(fiber)).toBe("Completed")
+    })
+  )
+
   it.effect("RI-167 loses it when its lease ends, and what it writes later has no effect", () =>
     Effect.gen(function* () {
       const { here, process } = yield* world
