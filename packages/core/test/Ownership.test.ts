@@ -86,6 +86,47 @@ describe("the owner of a Run", () => {
     })
   )
 
+  const unreadable = [
+    { what: "garbage", body: "{", told: "Fatal CheckpointCorrupt" },
+    { what: "of a newer version", body: '{"v":99}', told: "Fatal CheckpointTooNew" }
+  ]
+  it.effect.each(unreadable)("E1 E2 stops at a stored event that is $what", ({ body, told: expected }) =>
+    Effect.gen(function* () {
+      const { here, process } = yield* world
+      const model = yield* ScriptedModel.make([after("5 seconds", text("done"))])
+      yield* here(Run.accept(clerk, { runId, task: "go" }))
+      const damaged = process({
+        model,
+        wrap: (store) => ({
+          ...store,
+          read: (id, range) =>
+            Effect.map(store.read(id, range), (events) => events.map((event) => ({ ...event, body })))
+        })
+      })
+      expect(yield* damaged(told(resume))).toBe(expected)
+    })
+  )
+
+  it.effect.each(unreadable)("E1 E2 stops at an outside event that is $what", ({ body, told: expected }) =>
+    Effect.gen(function* () {
+      const { here, process } = yield* world
+      const model = yield* ScriptedModel.make([after("5 seconds", text("done"))])
+      const damaged = process({
+        model,
+        wrap: (store) => ({
+          ...store,
+          read: (id, range) =>
+            Effect.map(store.read(id, range), (events) => events.map((event) => ({ ...event, body })))
+        })
+      })
+      const fiber = yield* begin(damaged(told(start)))
+      yield* pass(1000)
+      yield* here(Run.send({ runId, message: "wait" }))
+      yield* pass(10_000)
+      expect(yield* Fiber.join(fiber)).toBe(expected)
+    })
+  )
+
   it.effect("RI-167 loses it when its lease ends, and what it writes later has no effect", () =>
     Effect.gen(function* () {
       const { here, process } = yield* world
