@@ -1,93 +1,36 @@
 /**
- * The command line of the demo.
+ * The command line of the demo: what it does without a verb, and the verbs.
  */
-import { type Agent, MemoryStore } from "@waystone/core"
-import { CommandRunner, type FileError, FileTools, Folder } from "@waystone/tools"
-import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type { FileSystem } from "effect/FileSystem"
-import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Path from "effect/Path"
-import type { PlatformError } from "effect/PlatformError"
-import * as Runtime from "effect/Runtime"
-import * as Schema from "effect/Schema"
 import * as Stdio from "effect/Stdio"
-import * as Stream from "effect/Stream"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as WebCrypto from "effect/crypto/WebCrypto"
-import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
-import { repairer, type Repairer, task as repairTask } from "./Agent.ts"
 import * as Bugs from "./Bugs.ts"
-import * as Demo from "./Demo.ts"
-import * as OfflineModel from "./model/OfflineModel.ts"
-import { Project, type ProjectUnusable, type Source } from "./Project.ts"
+import * as Control from "./Commands/Control.ts"
+import * as GoOn from "./Commands/GoOn.ts"
+import * as Look from "./Commands/Look.ts"
+import * as Shared from "./Commands/Shared.ts"
+import { NotRepaired, spoken, Unusable } from "./Complaint.ts"
+import * as Crash from "./Crash.ts"
+import * as Death from "./Death.ts"
+import { Project, type Source } from "./Project.ts"
 import * as RunTests from "./RunTests.ts"
 import * as Scenario from "./Scenario.ts"
-import { View } from "./View.ts"
+import * as Services from "./Services.ts"
+import * as Start from "./Start.ts"
+import * as Stores from "./Stores.ts"
+import { OutputClosed, View } from "./View.ts"
 
-/** The project is not repaired, or the scenario is not proven. Everything was said, so it is not reported again. */
-export class NotRepaired extends Schema.TaggedError<NotRepaired>()("NotRepaired", {}) {
-  override readonly [Runtime.errorExitCode] = 1
-  override readonly [Runtime.errorReported] = false
-}
-
-/** Options that do not go together. */
-export class Unusable extends Schema.TaggedError<Unusable>()("Unusable", { message: Schema.String }) {}
-
-type Platform = FileSystem | Path.Path | ChildProcessSpawner
-type Services = Agent.Services<Repairer> | CommandRunner.CommandRunner | Folder.Folder | Project
-
-/** Everything that a Run needs, with what the scenario does to it. */
-export const services = (
-  source: Source,
-  scenario?: Scenario.Scenario
-): Layer.Layer<
-  Services,
-  PlatformError | ProjectUnusable | FileError.FolderUnavailable | CommandRunner.CommandOptionsInvalid,
-  Platform
-> => {
-  const folder = Layer.unwrap(Project.use(({ folder }) => Effect.succeed(Folder.layer(folder))))
-  const wrapped = Layer.merge(
-    changed(Folder.Folder, folder, scenario?.folder),
-    changed(CommandRunner.CommandRunner, CommandRunner.CommandRunner.layer(), scenario?.runner)
-  )
-  return Layer.mergeAll(FileTools.layer, RunTests.layer, OfflineModel.layer(scenario?.disturb), MemoryStore.layer).pipe(
-    Layer.provideMerge(wrapped),
-    Layer.provideMerge(Project.layer(source))
-  )
-}
-
-/** The service of a layer, with something done to it. */
-const changed = <I, S, E, R>(
-  key: Context.Key<I, S>,
-  layer: Layer.Layer<I, E, R>,
-  change: (service: S) => Effect.Effect<S> = Effect.succeed
-): Layer.Layer<I, E, R> =>
-  Layer.effect(
-    key,
-    Effect.flatMap(Layer.build(layer), (context) => change(Context.get(context, key)))
-  )
-
-export interface Wanted {
+interface Wanted {
   readonly source: Source
   readonly task?: string
   readonly scenario?: Scenario.Scenario
 }
-
-/** Runs the demo on what is provided; fails if the project is not repaired, or the scenario is not proven. */
-export const run = Effect.fnUntraced(function* ({
-  scenario,
-  task = repairTask
-}: Omit<Wanted, "source">): Effect.fn.Return<void, Demo.DemoError | NotRepaired, Demo.Services> {
-  const crypto = yield* WebCrypto.WebCrypto
-  const agent = repairer(scenario?.firstPart)
-  const good = yield* Demo.run({ agent, runId: `demo-${crypto.randomUUID()}`, task, scenario })
-  if (!good) return yield* new NotRepaired()
-})
 
 const config = {
   dir: Flag.String("dir").pipe(
@@ -116,18 +59,11 @@ const config = {
     ),
     Flag.optional
   ),
-  testLimit: Flag.Int("test-limit").pipe(
-    Flag.withMetavar("seconds"),
-    Flag.withDescription("How long a run of the project's tests may take before it is killed"),
-    Flag.filter(
-      (n) => n >= 1 && n <= Duration.toSeconds(RunTests.maxLimit),
-      (n) => `the tests may take 1 to ${Duration.toSeconds(RunTests.maxLimit)} seconds, not ${n}`
-    ),
-    Flag.withDefault(Duration.toSeconds(RunTests.Limit.defaultValue()))
-  ),
-  json: Flag.Boolean("json").pipe(
-    Flag.withDescription("Print every committed event and every delta as one JSON object a line, as it happens"),
-    Flag.withDefault(false)
+  testLimit: GoOn.testLimit,
+  crashRun: Flag.String("crash-run").pipe(
+    Flag.withDescription("The id of the Run in which this process is to die; set by --scenario crash itself"),
+    Flag.withHidden,
+    Flag.optional
   ),
   task: Argument.String("task").pipe(
     Argument.withDescription("What to do, with --dir. The offline model can only repair what tests say is wrong"),
@@ -172,24 +108,60 @@ const wanted = Effect.fnUntraced(function* ({ bug, copy, dir, scenario, task }: 
   return found
 })
 
-/** Says on standard error what is wrong, in a line and without a stack. */
-const complain = Effect.fnUntraced(function* (message: string) {
-  const stdio = yield* Stdio.Stdio
-  yield* Effect.ignore(Stream.run(Stream.succeed(`demo: ${message}\n`), stdio.stderr()))
-  return yield* new NotRepaired()
+/** A new id. */
+const newRunId = WebCrypto.WebCrypto.use((crypto) => Effect.sync(() => `demo-${crypto.randomUUID()}`))
+
+/** Starts the Run in this process. */
+const here = (
+  { scenario, source, task }: Wanted,
+  { runId, store }: { readonly runId: string; readonly store: Stores.Store }
+) =>
+  Effect.provide(
+    Start.start({ runId, task, scenario }),
+    Services.layer({ project: Project.layer(source, runId), store, scenario })
+  )
+
+/** Lets another process start the Run and die in it, then goes on with it in this one. */
+const dying = Effect.fnUntraced(function* (store: Stores.Store) {
+  if (store._tag === "Memory") {
+    return yield* new Unusable({
+      message: "--scenario crash needs a store that survives its process: leave out --store memory."
+    })
+  }
+  const { args } = yield* Stdio.Stdio
+  const runId = yield* newRunId
+  const death = yield* Death.child(["--crash-run", runId, ...(yield* args)])
+  if (death.code === OutputClosed.code) return yield* new OutputClosed()
+  // It could not begin, or somebody ended it, and it has said so.
+  if (death.signal === undefined && death.code !== 0) return yield* new NotRepaired()
+  yield* Effect.gen(function* () {
+    yield* Death.free(runId)
+    yield* View.use(({ show }) =>
+      Effect.flatMap(Death.during(runId), (during) => show({ _tag: "Crashed", runId, signal: death.signal, during }))
+    )
+  }).pipe(Effect.provide(Services.looking(store)))
+  const { folder: _dies, ...calm } = Scenario.get("crash")
+  yield* Start.resume({ runId, store, scenario: { ...calm, prove: Crash.prove(death) } })
 })
 
-export const demo = Command.make("demo", config, ({ json, testLimit, ...flags }) =>
-  Effect.flatMap(wanted(flags), (wanted) =>
-    Effect.provide(run(wanted), [services(wanted.source, wanted.scenario), View.layer({ json })])
-  ).pipe(
-    Effect.provideService(RunTests.Limit, Duration.seconds(testLimit)),
-    Effect.catchIf(
-      (error) => error._tag !== "NotRepaired" && error._tag !== "OutputClosed",
-      ({ message }) => complain(message)
+export const demo = Command.make("demo", config).pipe(
+  Command.withSharedFlags(Shared.flags),
+  Command.withHandler(({ crashRun, json, store: asked, testLimit, ...flags }) =>
+    Effect.gen(function* () {
+      const what = yield* wanted(flags)
+      const store = yield* Stores.parse(asked)
+      const crashes = what.scenario?.name === "crash"
+      if (Option.isSome(crashRun)) {
+        if (!crashes) return yield* new Unusable({ message: "--crash-run is for --scenario crash alone." })
+        return yield* here(what, { runId: crashRun.value, store })
+      }
+      return yield* crashes ? dying(store) : here(what, { runId: yield* newRunId, store })
+    }).pipe(
+      Effect.provide(View.layer({ json })),
+      Effect.provideService(RunTests.Limit, Duration.seconds(testLimit)),
+      spoken
     )
-  )
-).pipe(
+  ),
   Command.withDescription(
     "An agent that lists, reads, searches, edits and tests repairs a small Node project with a bug, or yours. No key and no " +
       "network are needed: the model's words are scripted, and the script reacts to what the tools return. Files, " +
@@ -200,6 +172,18 @@ export const demo = Command.make("demo", config, ({ json, testLimit, ...flags })
     { command: "npm run demo -- --bug 4", description: "See it fail honestly" },
     { command: "npm run demo -- --scenario rate-limit", description: "See it survive a provider that refuses" },
     { command: "npm run demo -- --dir ../my-project", description: "Let it work on your own folder, in place" },
+    { command: "npm run demo -- --scenario crash", description: "See its process die, and the run go on" },
+    { command: "npm run demo -- runs", description: "List the runs that are kept" },
     { command: "npm run --silent demo -- --json", description: "The same, for programs" }
+  ]),
+  Command.withSubcommands([
+    Look.runs,
+    Look.show,
+    Look.events,
+    GoOn.resume,
+    GoOn.fork,
+    Control.pause,
+    Control.cancel,
+    Control.prune
   ])
 )

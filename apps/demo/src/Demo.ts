@@ -1,8 +1,8 @@
 /**
- * The demo: starts a Run of the repairer, shows it while it happens, then looks for itself whether the project is
+ * The demo: starts or resumes a Run of the repairer, shows it while it happens, then looks for itself whether the project is
  * repaired, and whether the journal proves what the scenario is about.
  */
-import { type Agent, Run } from "@waystone/core"
+import { type Agent, type CheckpointStore, Run } from "@waystone/core"
 import type { CommandRunner, FileError, Folder } from "@waystone/tools"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -16,58 +16,114 @@ import * as RunTests from "./RunTests.ts"
 import type { Scenario } from "./Scenario.ts"
 import type { Proof, Update, Verified } from "./Shown.ts"
 import * as Snapshot from "./Snapshot.ts"
+import * as Status from "./Status.ts"
+import { Keeping } from "./Stores.ts"
 import { type OutputClosed, View } from "./View.ts"
 
 /** What it runs on. */
 export type Services = Agent.Services<Repairer> | CommandRunner.CommandRunner | Folder.Folder | Project | View
 
-export type DemoError = OutputClosed | FileError.FileError | FileError.BadPattern | Run.EventsError
+export type DemoError =
+  | OutputClosed
+  | FileError.FileError
+  | FileError.BadPattern
+  | FileError.FolderUnavailable
+  | Run.EventsError
 
 export interface Input {
   readonly agent: Repairer
   readonly runId: string
-  readonly task: string
+  /** What a new Run is to do; a Run that is there goes on with its own. */
+  readonly begin: { readonly _tag: "Start" | "Resume"; readonly task: string }
   readonly scenario: Scenario | undefined
 }
 
 /** Runs it on the Project that is provided; true if everything is as it should be. */
-export const run = Effect.fnUntraced(function* ({
-  agent,
-  runId,
-  scenario,
-  task
-}: Input): Effect.fn.Return<boolean, DemoError, Services> {
-  const { folder, source } = yield* Project
+export const run = Effect.fnUntraced(function* (input: Input): Effect.fn.Return<boolean, DemoError, Services> {
+  const { begin, runId, scenario } = input
+  const { folder, keep, original, source } = yield* Project
   const { show } = yield* View
+  const resumed = begin._tag === "Resume"
   const about = scenario === undefined ? undefined : { scenario: { name: scenario.name, says: scenario.says } }
-  yield* show({ _tag: "Began", runId, folder, source, task, ...about })
-  const before = yield* Snapshot.take
+  yield* show({
+    _tag: "Began",
+    runId,
+    folder,
+    source,
+    task: begin.task,
+    ...about,
+    ...(resumed ? { resumed } : undefined)
+  })
+  const before = yield* original === undefined ? Snapshot.take : Snapshot.of(original)
+  // Whatever happens from here on, only a Run that has ended loses its folder.
+  yield* keep((yield* Keeping).durable)
+  const { left, objections } = yield* driven(input, before)
+  yield* leave(runId)
+  const found = yield* left ? looked(before, objections) : verify(before, objections)
+  const since = resumed && original === undefined ? { since: "resume" as const } : undefined
+  const verified: Verified = { _tag: "Verified", runId, folder, source, ...since, ...found }
+  yield* show(verified)
+  const proof = scenario === undefined ? undefined : yield* prove(scenario, verified)
+  if (proof !== undefined) yield* show(proof)
+  return verified.repaired && proof?.proven !== false
+})
+
+/** Drives the Run and shows it while it happens; gives what speaks against its end. */
+const driven = Effect.fnUntraced(function* ({ agent, begin, runId }: Input, before: Snapshot.Snapshot) {
+  const { folder } = yield* Project
+  const { show } = yield* View
+  const { command, durable } = yield* Keeping
   const objections: Array<string> = []
+  let left = false
   const running = yield* Running.make
-  yield* Run.stream(agent, { runId, task }).pipe(
-    Stream.runForEach((update) => {
-      const objection = objectionTo(update)
-      if (objection !== undefined) objections.push(objection)
-      running.note(update)
-      return show(update)
-    }),
+  const updates: Stream.Stream<Update, never, Services | CheckpointStore.CheckpointStore> =
+    begin._tag === "Start"
+      ? Run.stream(agent, { runId, task: begin.task, session: folder })
+      : Run.streamResume(agent, { runId, by: "user" })
+  const interrupted = Effect.gen(function* () {
+    const goOn = (yield* pausedHere(runId)) ? { goOn: command(`resume ${runId}`) } : undefined
+    yield* show({ _tag: "Interrupted", runId, changes: Snapshot.changes(before, yield* Snapshot.take), ...goOn })
+  })
+  yield* Stream.runForEach(updates, (update) => {
+    const objection = objectionTo(update)
+    if (objection !== undefined) objections.push(objection)
+    running.note(update)
+    left = isLeft(update)
+    if (update._tag === "Ended" && update.outcome._tag === "Suspended" && durable) {
+      return Effect.andThen(show(update), show({ _tag: "Rests", runId, goOn: command(`resume ${runId}`) }))
+    }
+    return show(update)
+  }).pipe(
     Effect.raceFirst(
       Effect.repeat(
         Effect.flatMap(running.long, (long) => Effect.forEach(long, show)),
         Schedule.spaced(Running.patience)
       ).pipe(Effect.andThen(Effect.never))
     ),
-    Effect.onInterrupt(() =>
-      Effect.flatMap(Snapshot.take, (after) =>
-        show({ _tag: "Interrupted", runId, changes: Snapshot.changes(before, after) })
-      ).pipe(Effect.ignore)
-    )
+    Effect.tapError(() => pausedHere(runId)),
+    Effect.onInterrupt(() => Effect.ignore(interrupted))
   )
-  const verified: Verified = { _tag: "Verified", runId, folder, source, ...(yield* verify(before, objections)) }
-  yield* show(verified)
-  const proof = scenario === undefined ? undefined : yield* prove(scenario, verified)
-  if (proof !== undefined) yield* show(proof)
-  return verified.repaired && proof?.proven !== false
+  return { left, objections }
+})
+
+/** A person left: the Run is paused, so that it can go on. False if nothing can. */
+const pausedHere = Effect.fnUntraced(function* (runId: string) {
+  const { durable } = yield* Keeping
+  if (!durable) return false
+  const paused = yield* Effect.result(Run.pause({ runId }))
+  // It ended at this moment, or it never began.
+  if (Result.isFailure(paused) && paused.failure._tag === "Fatal") yield* (yield* Project).keep(false)
+  return Result.isSuccess(paused)
+})
+
+/** Nobody needs the temporary copy of a Run that has ended. If the store is away, nobody knows: then it stays. */
+const leave = Effect.fnUntraced(function* (runId: string) {
+  const { keep } = yield* Project
+  const info = yield* Effect.result(Run.get(runId))
+  const ended = Result.isSuccess(info)
+    ? Status.hasEnded(info.success.status)
+    : info.failure.reason._tag === "RunNotFound"
+  if (ended) yield* keep(false)
 })
 
 /** Only a Run that came to its end counts. */
@@ -78,6 +134,24 @@ const objectionTo = (update: Update): string | undefined => {
   const why = outcome._tag === "Stopped" ? ` (${outcome.reason._tag})` : ""
   return `The run did not complete: it is ${outcome._tag.toLowerCase()}${why}.`
 }
+
+/** A person ended it or makes it wait: nobody asks for its tests. */
+const isLeft = (update: Update): boolean =>
+  update._tag === "Ended" && (update.outcome._tag === "Cancelled" || update.outcome._tag === "Suspended")
+
+/** Only what was changed. */
+const looked = Effect.fnUntraced(function* (before: Snapshot.Snapshot, objections: ReadonlyArray<string>) {
+  const after = yield* Snapshot.take
+  const changes = Snapshot.changes(before, after)
+  return {
+    repaired: false,
+    objections,
+    changes,
+    truncated: after.truncated,
+    report: undefined,
+    untested: true as const
+  }
+})
 
 /** The tests decide, not the model; and they must be the tests that were there before. */
 const verify = Effect.fnUntraced(function* (before: Snapshot.Snapshot, objections: ReadonlyArray<string>) {
@@ -107,9 +181,12 @@ const changedTests = (changes: ReadonlyArray<Snapshot.Change>): ReadonlyArray<st
   changes.filter(({ path }) => ProjectPath.isTest(path)).map(({ path }) => `A test was changed: ${path}.`)
 
 /** Only what is stored counts, not what was shown. */
-const prove = Effect.fnUntraced(function* ({ name, prove }: Scenario, { repaired, runId }: Verified) {
+const prove = Effect.fnUntraced(function* ({ name, prove }: Scenario, { changes, repaired, runId }: Verified) {
   const entries = yield* Stream.runCollect(Run.events(runId))
-  const claims = prove(entries.map(({ event }) => event))
+  const claims = prove(
+    entries.map(({ event }) => event),
+    { changes }
+  )
   const all = [...claims, { claim: "the project is repaired", holds: repaired }]
   const failed = all.filter(({ holds }) => !holds)
   const proof: Proof = {

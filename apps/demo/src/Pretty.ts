@@ -8,7 +8,7 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as RunTests from "./RunTests.ts"
 import type { Source } from "./Project.ts"
-import type { Began, Interrupted, Shown, Verified } from "./Shown.ts"
+import type { Began, Crashed, Interrupted, Shown, Verified } from "./Shown.ts"
 import * as Snapshot from "./Snapshot.ts"
 import type { Style } from "./Style.ts"
 import * as Tap from "./Tap.ts"
@@ -66,6 +66,10 @@ const worded = (style: Style, printed: Printed, shown: Shown): readonly [Printed
       return lines(printed, [style.dim(`    ${shown.name} runs for ${shown.seconds} s …`)])
     case "Interrupted":
       return lines(printed, ["", ...interrupted(style, shown)])
+    case "Rests":
+      return lines(printed, [`It can go on: ${shown.goOn}`])
+    case "Crashed":
+      return lines(printed, ["", ...crashed(style, shown)])
     case "Verified":
       return lines(printed, verified(style, shown))
     case "Proof":
@@ -173,15 +177,21 @@ const Refusal = Schema.decodeUnknownOption(Schema.Struct({ message: Schema.Strin
 const outcome = ({ ending, isFailure, name, result }: RunEvent.Of<"ToolCallCompleted">): string => {
   if (isFailure)
     return Option.match(Refusal(result), { onNone: () => JSON.stringify(result), onSome: (r) => r.message })
-  return Option.getOrElse(said.get(name)?.(result) ?? Option.none(), () => ending)
+  const words = said.get(name)?.(result) ?? Option.none()
+  return Option.match(words, {
+    onNone: () => ending,
+    onSome: (words) => (ending === "executed" ? words : `${words} (${ending})`)
+  })
 }
 
 const head = (text: string): string => (text.length <= width ? text : `${text.slice(0, width)} …`)
 
 const tokens = (usage: Usage.Usage): string => `${Usage.total(usage) - usage.output} tokens in, ${usage.output} out`
 
-const began = (style: Style, { folder, runId, scenario, source, task }: Began): ReadonlyArray<string> => [
-  style.bold("Waystone demo: a coding agent repairs a Node project."),
+const began = (style: Style, { folder, resumed, runId, scenario, source, task }: Began): ReadonlyArray<string> => [
+  style.bold(
+    resumed ? "Waystone demo: a run goes on where it was." : "Waystone demo: a coding agent repairs a Node project."
+  ),
   "No key is needed: the model's words are scripted; files, tests, loop and events are real.",
   `Task: ${task}`,
   ...(scenario === undefined ? [] : [`Scenario ${scenario.name}: ${scenario.says}.`]),
@@ -214,27 +224,39 @@ const ended = (style: Style, { outcome }: Extract<RunUpdate.RunUpdate<string, ne
   ]
 }
 
-const interrupted = (style: Style, { changes, runId }: Interrupted): ReadonlyArray<string> => [
+const crashed = (style: Style, { during, signal }: Crashed): ReadonlyArray<string> => [
+  style.red(`The process that drove the run is dead (${signal ?? "it ended by itself"}).`),
+  during.length === 0 ? "No call was running." : `Started, and without a result in the journal: ${during.join(", ")}.`,
+  "This process takes the run over."
+]
+
+const interrupted = (style: Style, { changes, goOn, runId }: Interrupted): ReadonlyArray<string> => [
   style.red("Interrupted: the run did not come to its end."),
   ...(changes.length === 0
     ? ["No file is changed."]
     : ["What is not as it was:", ...changes.flatMap(Snapshot.diff).map((line) => coloured(style, line))]),
+  ...(goOn === undefined ? [] : [`It is paused. To go on: ${goOn}`]),
   style.dim(`run ${runId}`)
 ]
 
 const verified = (style: Style, shown: Verified): ReadonlyArray<string> => [
   "",
-  shown.changes.length === 0 ? "No file was changed." : style.bold("What was changed"),
+  changed(style, shown),
   ...shown.changes.flatMap(Snapshot.diff).map((line) => coloured(style, line)),
   ...(shown.truncated ? ["(The folder has more files than the demo compares.)"] : []),
   "",
-  style.bold("The tests, run once more by the demo itself"),
+  ...(shown.untested ? [] : [style.bold("The tests, run once more by the demo itself")]),
   ...(shown.report === undefined ? [] : [`  ${Tap.summary(shown.report)}`]),
   ...shown.objections.map((objection) => style.red(`  ${objection}`)),
   ...(shown.source._tag === "Copy" ? [`The copy is kept in ${shown.folder}`] : []),
   "",
   `${shown.repaired ? style.green("Repaired.") : style.red("Not repaired.")} ${style.dim(`run ${shown.runId}`)}`
 ]
+
+const changed = (style: Style, { changes, since }: Verified): string => {
+  const when = since === undefined ? "" : " since the run was resumed"
+  return changes.length === 0 ? `No file was changed${when}.` : style.bold(`What was changed${when}`)
+}
 
 const coloured = ({ dim, green, red }: Style, line: string): string =>
   /^(?:---|\+\+\+|@@)/.test(line)

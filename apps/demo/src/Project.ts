@@ -6,9 +6,10 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
-import type * as Scope from "effect/Scope"
+import * as Ref from "effect/Ref"
 import * as Schema from "effect/Schema"
 import { cp, lstat } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -20,7 +21,7 @@ import * as Bugs from "./Bugs.ts"
 export const bundled = fileURLToPath(new URL("../project", import.meta.url))
 
 export type Source =
-  /** A temporary copy, which is removed afterwards; `bug` takes the place of the one that it comes with. */
+  /** A temporary copy, which is removed when its Run has ended; `bug` takes the place of the one that it comes with. */
   | { readonly _tag: "Bundled"; readonly bug?: Bugs.Bug }
   | { readonly _tag: "InPlace"; readonly folder: string }
   /** A copy that is kept, so that the work can be looked at. */
@@ -31,39 +32,91 @@ export class ProjectUnusable extends Schema.TaggedError<ProjectUnusable>()("Proj
   message: Schema.String
 }) {}
 
-export class Project extends Context.Service<Project, { readonly source: Source; readonly folder: string }>()(
-  "demo/Project"
-) {
-  static readonly layer = (
-    source: Source
-  ): Layer.Layer<Project, PlatformError | ProjectUnusable, FileSystem.FileSystem | Path.Path> =>
+export class Project extends Context.Service<
+  Project,
+  {
+    readonly source: Source
+    /** Its real path. */
+    readonly folder: string
+    /** The folder as it was before the Run, if somebody kept it. */
+    readonly original?: string
+    /** Whether the temporary copy stays for another process, or is removed with the scope. A copy that was there before stays. */
+    readonly keep: (kept: boolean) => Effect.Effect<void>
+  }
+>()("demo/Project") {
+  /** What a new Run works on. */
+  static readonly layer = (source: Source, runId: string): Layer.Layer<Project, ProjectError, Files> =>
+    Layer.effect(Project, source._tag === "Bundled" ? scratch(source, runId) : placed(source))
+
+  /** What the Run worked on before. */
+  static readonly again = (folder: string, runId: string): Layer.Layer<Project, ProjectError, Files> =>
     Layer.effect(
       Project,
-      Effect.map(placed(source), (folder) => ({ source, folder }))
+      Effect.gen(function* () {
+        const base = yield* baseOf(folder, runId)
+        return base === undefined
+          ? yield* placed({ _tag: "InPlace", folder })
+          : yield* temporary({ _tag: "Bundled" }, base, true)
+      })
     )
 }
 
+export type ProjectError = PlatformError | ProjectUnusable
+
 type Files = FileSystem.FileSystem | Path.Path
 
-const placed = (source: Source): Effect.Effect<string, PlatformError | ProjectUnusable, Files | Scope.Scope> => {
-  switch (source._tag) {
-    case "InPlace":
-      return realFolder(source.folder)
-    case "Copy":
-      return copied(source.folder)
-    case "Bundled":
-      return source.bug === undefined ? scratch : Effect.tap(scratch, planted(source.bug))
-  }
-}
+const placed = (source: Exclude<Source, { readonly _tag: "Bundled" }>) =>
+  Effect.map(source._tag === "InPlace" ? realFolder(source.folder) : copied(source.folder), (folder) =>
+    Project.of({ source, folder, keep: () => Effect.void })
+  )
 
+/** Only temporary copies of the bundled project have this prefix, and they are the only folders that are ever removed. */
 const prefix = "waystone-demo-"
+/** In such a folder: what the agent works on, how it was before, and the Run that it belongs to. */
+const work = "cart"
+const before = "original"
+const mark = "run"
 
-const scratch = Effect.gen(function* () {
+const scratch = Effect.fnUntraced(function* (source: Extract<Source, { readonly _tag: "Bundled" }>, runId: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  const folder = paths.join(yield* fs.makeTempDirectoryScoped({ prefix }), "cart")
-  yield* fs.copy(bundled, folder)
-  return folder
+  const base = yield* Effect.flatMap(fs.makeTempDirectory({ prefix }), (folder) => fs.realPath(folder))
+  const project = yield* temporary(source, base, false)
+  yield* fs.writeFileString(paths.join(base, mark), runId)
+  yield* fs.copy(bundled, project.original)
+  if (source.bug !== undefined) yield* planted(source.bug)(project.original)
+  yield* fs.copy(project.original, project.folder)
+  return project
+})
+
+/** The copy in `base`, which is removed with the scope unless it is kept. */
+const temporary = Effect.fnUntraced(function* (source: Source, base: string, keep: boolean) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const kept = yield* Ref.make(keep)
+  const remove = Effect.ignore(fs.remove(base, { recursive: true }))
+  yield* Effect.addFinalizer(() => Effect.flatMap(Ref.get(kept), (kept) => (kept ? Effect.void : remove)))
+  const [folder, original] = [paths.join(base, work), paths.join(base, before)]
+  return { source, folder, original, keep: (now: boolean) => Ref.set(kept, now) }
+})
+
+/** The temporary folder that was made for this Run and holds `folder`; undefined if there is none. */
+const baseOf = Effect.fnUntraced(function* (folder: string, runId: string) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const base = paths.dirname(folder)
+  if (paths.basename(folder) !== work || !paths.basename(base).startsWith(prefix)) return undefined
+  const owner = yield* Effect.option(fs.readFileString(paths.join(base, mark)))
+  const above = yield* fs.realPath(tmpdir())
+  return Option.contains(owner, runId) && paths.dirname(base) === above ? base : undefined
+})
+
+/** Removes the temporary copy of a Run that has ended; true if there was one. */
+export const discard = Effect.fnUntraced(function* (folder: string, runId: string) {
+  const fs = yield* FileSystem.FileSystem
+  const base = yield* baseOf(folder, runId)
+  if (base !== undefined) yield* fs.remove(base, { recursive: true })
+  return base !== undefined
 })
 
 const planted = (bug: Bugs.Bug) => (folder: string) =>
@@ -73,6 +126,9 @@ const planted = (bug: Bugs.Bug) => (folder: string) =>
     const source = paths.join(folder, Bugs.file)
     yield* fs.writeFileString(source, Bugs.plant(yield* fs.readFileString(source), bug))
   })
+
+/** Copies of the user's folders are kept. */
+const copyPrefix = "waystone-copy-"
 
 /** Without history; installed packages are linked, not copied: they can be huge, and tests need them. */
 const copied = Effect.fnUntraced(function* (folder: string) {
@@ -85,7 +141,7 @@ const copied = Effect.fnUntraced(function* (folder: string) {
       message: `${folder} holds the folder for temporary files, so it cannot be copied there.`
     })
   }
-  const base = yield* fs.makeTempDirectory({ prefix })
+  const base = yield* Effect.flatMap(fs.makeTempDirectory({ prefix: copyPrefix }), (folder) => fs.realPath(folder))
   const to = paths.join(base, paths.basename(from))
   const made = Effect.gen(function* () {
     // effect's copy takes no filter.

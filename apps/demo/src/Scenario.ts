@@ -3,7 +3,6 @@
  *
  * What goes wrong is done to the services that the agent runs on; agent, loop and tools are the same as ever.
  */
-import type { RunEvent } from "@waystone/core"
 import type { CommandRunner, Folder } from "@waystone/tools"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -11,16 +10,20 @@ import * as Option from "effect/Option"
 import * as Ref from "effect/Ref"
 import * as Schema from "effect/Schema"
 import * as AiError from "effect/ai/AiError"
+import {
+  type Claim,
+  completed,
+  ended,
+  type Events,
+  everyCallHasOneResult,
+  requests,
+  type Seen,
+  tries,
+  turns
+} from "./Claims.ts"
+import * as Crash from "./Crash.ts"
 import type { Disturbance } from "./model/OfflineModel.ts"
 import { RunTests, TestRun } from "./RunTests.ts"
-
-type Events = ReadonlyArray<RunEvent.RunEvent>
-
-/** Something that the journal shows, or does not. */
-export interface Claim {
-  readonly claim: string
-  readonly holds: boolean
-}
 
 export interface Scenario {
   readonly name: (typeof names)[number]
@@ -34,10 +37,10 @@ export interface Scenario {
   readonly runner?: (
     runner: CommandRunner.CommandRunner["Service"]
   ) => Effect.Effect<CommandRunner.CommandRunner["Service"]>
-  readonly prove: (events: Events) => ReadonlyArray<Claim>
+  readonly prove: (events: Events, seen?: Seen) => ReadonlyArray<Claim>
 }
 
-export const names = ["normal", "tool-failure", "rate-limit", "timeout"] as const
+export const names = ["normal", "tool-failure", "rate-limit", "timeout", "crash"] as const
 
 export const get = (name: Scenario["name"]): Scenario => scenarios[name]
 
@@ -142,11 +145,27 @@ const timeout: Scenario = {
   }
 }
 
+/** The process that dies. Another one resumes the Run and proves it. */
+const crash: Scenario = {
+  name: "crash",
+  says: "the process kills itself (SIGKILL) inside the first edit, when the file is written and its result is not recorded; another one resumes",
+  folder: (folder) =>
+    Effect.succeed({ ...folder, update: (path, change) => Effect.andThen(folder.update(path, change), dies) }),
+  prove: Crash.prove(undefined)
+}
+
+/** Ends this process as a power cut would: nothing is flushed, no finalizer runs. */
+const dies = Effect.andThen(
+  Effect.sync(() => process.kill(process.pid, "SIGKILL")),
+  Effect.never
+)
+
 const scenarios: { readonly [Name in Scenario["name"]]: Scenario } = {
   normal,
   "tool-failure": toolFailure,
   "rate-limit": rateLimit,
-  timeout
+  timeout,
+  crash
 }
 
 const failure = (reason: AiError.AiErrorReason): AiError.AiError =>
@@ -160,9 +179,6 @@ const onlyOnce = <A>(make: (once: Once) => A): Effect.Effect<A> =>
     make((first, after) => Effect.flatMap(Ref.getAndSet(done, true), (was) => (was ? after : first)))
   )
 
-const of = <Tag extends RunEvent.RunEvent["_tag"]>(events: Events, tag: Tag): ReadonlyArray<RunEvent.Of<Tag>> =>
-  events.filter((event): event is RunEvent.Of<Tag> => event._tag === tag)
-
 const decodeTestRun = Schema.decodeUnknownOption(TestRun)
 
 /** The arguments of a call, as the model wrote them; `callId` is `t<turn>.<index>`. */
@@ -172,23 +188,3 @@ const asks = (events: Events, callId: string): string => {
   const call = reply.filter((part) => part.type === "tool-call")[index ?? 0]
   return JSON.stringify(call?.params ?? null)
 }
-
-const completed = (events: Events) => of(events, "ToolCallCompleted")
-const turns = (events: Events) => of(events, "TurnCompleted")
-const tries = ({ tries = [] }: RunEvent.Of<"TurnCompleted">) => tries
-const requests = (events: Events): number =>
-  turns(events).reduce((sum, turn) => sum + Math.max(1, tries(turn).length), 0)
-
-const everyCallHasOneResult = (events: Events): Claim => {
-  const asked = turns(events).flatMap(({ reply, turn }) =>
-    reply.filter(({ type }) => type === "tool-call").map((_, index) => `t${turn}.${index}`)
-  )
-  const answered = completed(events).map(({ callId }) => callId)
-  const holds = asked.length > 0 && asked.toSorted().join() === answered.toSorted().join()
-  return { claim: `each of the ${asked.length} calls has exactly one result`, holds }
-}
-
-const ended = (events: Events): Claim => ({
-  claim: `the run is completed in ${turns(events).length} turns`,
-  holds: of(events, "RunFinished").some(({ outcome }) => outcome._tag === "Completed")
-})

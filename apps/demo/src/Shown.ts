@@ -15,6 +15,8 @@ export interface Began {
   readonly task: string
   /** What is about to be done to the Run, if something is. */
   readonly scenario?: { readonly name: string; readonly says: string }
+  /** The Run was there before and goes on. */
+  readonly resumed?: true
 }
 
 /** A call runs for long. */
@@ -31,6 +33,25 @@ export interface Interrupted {
   readonly runId: string
   /** What is not as it was when it began. */
   readonly changes: ReadonlyArray<Change>
+  /** The command that goes on with the Run, which is paused; missing where nothing is kept. */
+  readonly goOn?: string
+}
+
+/** The Run waits for somebody. */
+export interface Rests {
+  readonly _tag: "Rests"
+  readonly runId: string
+  /** The command that goes on with it. */
+  readonly goOn: string
+}
+
+/** The process that drove the Run died. */
+export interface Crashed {
+  readonly _tag: "Crashed"
+  readonly runId: string
+  readonly signal: string | undefined
+  /** What ran when it died. */
+  readonly during: ReadonlyArray<string>
 }
 
 /** What the demo itself saw after the Run, whatever the model said. */
@@ -43,8 +64,12 @@ export interface Verified {
   /** Why it does not count as repaired. */
   readonly objections: ReadonlyArray<string>
   readonly changes: ReadonlyArray<Change>
+  /** What the changes are compared with, where it is not the folder as it was before the Run. */
+  readonly since?: "resume"
   /** The folder holds more files than the demo compares. */
   readonly truncated: boolean
+  /** The tests were not run: somebody ended the Run, or it waits. */
+  readonly untested?: true
   /** Undefined if Node's test runner did not report anything. */
   readonly report: Report | undefined
 }
@@ -58,6 +83,6 @@ export interface Proof {
   readonly line: string
 }
 
-export type Update = RunUpdate.RunUpdate<string, Run.StartError>
+export type Update = RunUpdate.RunUpdate<string, Run.StartError | Run.ResumeError>
 
-export type Shown = Began | Update | StillRunning | Interrupted | Verified | Proof
+export type Shown = Began | Update | StillRunning | Interrupted | Rests | Crashed | Verified | Proof

@@ -37,6 +37,9 @@ export const take: Effect.Effect<Snapshot, FileError.FileError | FileError.BadPa
   }
 )
 
+/** The same of another folder. */
+export const of = (folder: string) => Effect.provide(take, Folder.layer(folder))
+
 /** The files that differ, sorted. */
 export const changes = ({ texts: before }: Snapshot, { texts: after }: Snapshot): ReadonlyArray<Change> =>
   [...new Set([...before.keys(), ...after.keys()])]

@@ -17,7 +17,8 @@ import * as Style from "./Style.ts"
 
 /** Nobody reads what is printed any more, as in `npm run demo | head`. Ends as other programs do: 128 + SIGPIPE, silently. */
 export class OutputClosed extends Schema.TaggedError<OutputClosed>()("OutputClosed", {}) {
-  override readonly [Runtime.errorExitCode] = 141
+  static readonly code = 141
+  override readonly [Runtime.errorExitCode] = OutputClosed.code
   override readonly [Runtime.errorReported] = false
 }
 
@@ -30,7 +31,8 @@ export class View extends Context.Service<
     Layer.effect(View, json ? jsonLines : pretty).pipe(Layer.provide(TerminalCapabilities.layer))
 }
 
-const write = Effect.map(
+/** Writes text to standard output. */
+export const write = Effect.map(
   Stdio.Stdio,
   (stdio) => (text: string) =>
     Effect.mapError(Stream.run(Stream.succeed(text), stdio.stdout()), () => new OutputClosed())

@@ -1,47 +1,18 @@
 import { describe, expect, it } from "@effect/vitest"
-import { type ChildProcess, execFileSync, spawn } from "node:child_process"
+import { execFileSync } from "node:child_process"
 import { once } from "node:events"
-import { cpSync, existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { cpSync, existsSync, lstatSync, mkdirSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { afterEach, beforeEach, vi } from "vitest"
+import { vi } from "vitest"
 import * as Bugs from "../src/Bugs.ts"
 import { bundled } from "../src/Project.ts"
+import { finished, main, own, start } from "./process.ts"
 
 vi.setConfig({ testTimeout: 120_000 })
 
-const main = join(import.meta.dirname, "../src/main.ts")
-let temporary = ""
-
-beforeEach(() => {
-  temporary = mkdtempSync(join(tmpdir(), "waystone-demo-test-"))
-})
-afterEach(() => {
-  rmSync(temporary, { recursive: true })
-})
-
-/** The command itself, in a process of its own with a temporary folder of its own. */
-const start = (...args: ReadonlyArray<string>): ChildProcess =>
-  spawn(process.execPath, ["--conditions=@waystone/source", main, ...args], {
-    env: { PATH: process.env["PATH"], TMPDIR: temporary },
-    stdio: ["ignore", "pipe", "pipe"]
-  })
-
-const finished = async (child: ChildProcess, onOutput?: (out: string) => void) => {
-  let out = ""
-  let err = ""
-  child.stdout?.on("data", (chunk) => {
-    out += String(chunk)
-    onOutput?.(out)
-  })
-  child.stderr?.on("data", (chunk) => (err += String(chunk)))
-  await once(child, "close")
-  return { code: child.exitCode, out, err }
-}
-
 /** A copy of the bundled project, in a folder of the user's. */
 const ownFolder = (): string => {
-  const folder = join(temporary, "own")
+  const folder = join(own.temporary, "own")
   cpSync(bundled, folder, { recursive: true })
   mkdirSync(join(folder, "node_modules/dependency"), { recursive: true })
   return folder
@@ -54,7 +25,7 @@ describe("the command", () => {
     expect({ code, err }).toEqual({ code: 0, err: "" })
     // No terminal, no colours.
     expect(out).not.toContain("\u001b")
-    expect(readdirSync(temporary)).toEqual([])
+    expect(readdirSync(own.temporary)).toEqual([])
     const masked = out.replace(/\d+ ms/g, "<time>").replace(/demo-[0-9a-f-]{36}/g, "<run>")
     await expect(masked).toMatchFileSnapshot("golden/normal.txt")
   })
@@ -102,27 +73,27 @@ describe("the command", () => {
   })
 
   it.skipIf(process.platform === "win32").each(["SIGINT", "SIGTERM", "SIGHUP"] as const)(
-    "%s ends it at once, the child process and the copy too, and it says so",
+    "%s ends it at once, the child process and, where nothing is kept, the copy too, and it says so",
     async (signal) => {
-      const child = start()
+      const child = start("--store", "memory")
       const { code, out } = await finished(child, (out) => {
         if (out.includes("… run_tests")) child.kill(signal)
       })
       expect(code).toBe(130)
       expect(out).not.toContain("✓ run_tests")
       expect(out).toContain("Interrupted: the run did not come to its end.\nNo file is changed.")
-      expect(readdirSync(temporary)).toEqual([])
+      expect(readdirSync(own.temporary)).toEqual([])
     }
   )
 
   it("a reader that goes away ends it without a word", async () => {
-    const child = start()
+    const child = start("--store", "memory")
     child.stdout?.once("data", () => child.stdout?.destroy())
     let err = ""
     child.stderr?.on("data", (chunk) => (err += String(chunk)))
     await once(child, "close")
     expect({ code: child.exitCode, err }).toEqual({ code: 141, err: "" })
-    expect(readdirSync(temporary)).toEqual([])
+    expect(readdirSync(own.temporary)).toEqual([])
   })
 })
 
@@ -135,7 +106,7 @@ describe("--dir", () => {
     expect(out.replace(/\s+/g, " ")).toContain("I follow a script and can only repair what tests say is wrong")
     expect(out.split("Turn 1")[0]).toContain(`It works in place: files in ${folder} may be changed.`)
     expect(sourceIn(folder)).toBe(sourceIn(bundled).replace(Bugs.bundled.wrong, Bugs.bundled.right))
-    expect(readdirSync(temporary)).toEqual(["own"])
+    expect(readdirSync(own.temporary)).toEqual(["own"])
   })
 
   it.skipIf(process.platform === "win32")("a signal in the middle of an edit's test says what is changed", async () => {
@@ -180,7 +151,7 @@ describe("what is asked for wrongly is said, and nothing is run", () => {
     expect(code).toBe(1)
     expect(out + err).toContain(said)
     expect(out + err).not.toMatch(/Turn 1|\n\s+at /)
-    expect(readdirSync(temporary)).toEqual([])
+    expect(readdirSync(own.temporary)).toEqual([])
   })
 
   it("--help says what it does and how to call it", async () => {

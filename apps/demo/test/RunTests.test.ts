@@ -4,9 +4,8 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as RunTests from "../src/RunTests.ts"
-import { services } from "../src/Cli.ts"
 import { vi } from "vitest"
-import { project, real, written } from "./support.ts"
+import { project, real, services, written } from "./support.ts"
 
 vi.setConfig({ testTimeout: 120_000 })
 
@@ -17,7 +16,7 @@ const testRun = (files: Readonly<Record<string, string>> = {}) =>
       const fs = yield* FileSystem.FileSystem
       const folder = yield* project()
       for (const [path, text] of Object.entries(files)) yield* fs.writeFileString(`${folder}/${path}`, text)
-      const run = yield* Effect.provide(RunTests.run, services({ _tag: "InPlace", folder }))
+      const run = yield* Effect.provide(RunTests.run, services(folder, "tests"))
       return { ...run, folder }
     })
   )

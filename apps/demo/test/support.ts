@@ -8,11 +8,12 @@ import * as Layer from "effect/Layer"
 import * as Path from "effect/Path"
 import * as Runtime from "effect/Runtime"
 import type * as Scope from "effect/Scope"
-import { run, services } from "../src/Cli.ts"
 import { Pace } from "../src/model/OfflineModel.ts"
-import { bundled } from "../src/Project.ts"
+import { bundled, Project } from "../src/Project.ts"
 import type { Scenario } from "../src/Scenario.ts"
+import * as Services from "../src/Services.ts"
 import type { Shown } from "../src/Shown.ts"
+import { start } from "../src/Start.ts"
 import { View } from "../src/View.ts"
 
 /** A scoped copy of the bundled project with another source. */
@@ -39,6 +40,10 @@ export const written = Effect.fnUntraced(function* (files: Readonly<Record<strin
   return folder
 })
 
+/** What a Run in place on `folder` needs, kept in memory. */
+export const services = (folder: string, runId: string, scenario?: Scenario) =>
+  Services.layer({ project: Project.layer({ _tag: "InPlace", folder }, runId), store: { _tag: "Memory" }, scenario })
+
 interface Options {
   /** Takes the place of some of the services. */
   readonly override?: Layer.Layer<never>
@@ -50,9 +55,10 @@ interface Options {
 export const demo = Effect.fnUntraced(function* (folder: string, { override = Layer.empty, ...about }: Options = {}) {
   const shown: Array<Shown> = []
   const view = Layer.succeed(View, { show: (one) => Effect.sync(() => void shown.push(one)) })
-  const real = services({ _tag: "InPlace", folder }, about.scenario)
+  const runId = `demo-${crypto.randomUUID()}`
+  const real = services(folder, runId, about.scenario)
   const all = Layer.mergeAll(real, view, override).pipe(Layer.provide(Layer.succeed(Pace, 0)))
-  const exit = yield* Effect.exit(Effect.provide(run(about), all))
+  const exit = yield* Effect.exit(Effect.provide(start({ runId, ...about }), all))
   let code: number | undefined
   Runtime.defaultTeardown(exit, (given) => {
     code = given

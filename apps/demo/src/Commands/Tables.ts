@@ -1,0 +1,91 @@
+/**
+ * Words Runs, calls and events for people.
+ */
+import { type Run, type RunEvent, Usage } from "@waystone/core"
+import type * as Calls from "../Calls.ts"
+import type { Style } from "../Style.ts"
+
+/** How long ago, in the largest unit that fits. */
+export const age = (millis: number): string => {
+  const seconds = Math.max(0, Math.floor(millis / 1000))
+  for (const [unit, size] of units) if (seconds >= size) return `${Math.floor(seconds / size)} ${unit}`
+  return `${seconds} s`
+}
+const units = [
+  ["d", 86_400],
+  ["h", 3_600],
+  ["min", 60]
+] as const
+
+/** Columns as wide as their widest cell; the last one as it is. */
+export const table = (rows: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArray<string> => {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => (row[column] ?? "").length)))
+  return rows.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join("  ")
+      .trimEnd()
+  )
+}
+
+/** A Run, with its status in words. */
+export interface Listed {
+  readonly info: Run.RunInfo
+  readonly status: string
+}
+
+export const heads = ["run", "status", "agent", "turns", "age", "folder"]
+
+export const row = ({ info, status }: Listed, now: number): ReadonlyArray<string> => [
+  info.runId,
+  status,
+  info.agent,
+  String(info.turn),
+  age(now - info.updatedAt),
+  info.session ?? ""
+]
+
+export interface Detailed extends Listed {
+  readonly task: string
+  readonly calls: ReadonlyArray<Calls.Call>
+}
+
+const width = 100
+const head = (text: string): string => (text.length <= width ? text : `${text.slice(0, width)} …`)
+
+export const detailed =
+  ({ calls, info, status, task }: Detailed, now: number) =>
+  ({ bold, dim, green, red }: Style) => [
+    bold(`Run ${info.runId}`),
+    ...table([
+      ["  status", `${status}, for ${age(now - info.since)}`],
+      ["  agent", `${info.agent} ${info.version}`],
+      ["  task", task],
+      ["  folder", info.session ?? "unknown"],
+      ["  begun", new Date(info.createdAt).toISOString()],
+      ["  turns", `${info.turn}, in ${info.attempts} ${info.attempts === 1 ? "attempt" : "attempts"}`],
+      ["  tokens", `${Usage.total(info.usage) - info.usage.output} in, ${info.usage.output} out`],
+      ["  journal", `${info.seq} events`]
+    ]),
+    ...info.waiting.map(
+      ({ id, kind, name, reason, since }) =>
+        `  waits (${kind}) since ${new Date(since).toISOString()}, ${age(now - since)}: ${name ?? id}${reason === undefined ? "" : `, ${reason}`}`
+    ),
+    bold(calls.length === 0 ? "No calls" : "Calls"),
+    ...calls.map(({ arguments: given, callId, ending, isFailure, name, starts }) => {
+      const mark = ending === undefined ? "…" : isFailure ? red("✗") : green("✓")
+      const state = ending ?? (starts === 0 ? "not started" : "started, no result")
+      const often = starts > 1 ? `, started ${starts} times` : ""
+      return `  ${mark} ${callId} ${name}  ${state}${often}  ${dim(head(JSON.stringify(given)))}`
+    })
+  ]
+
+/** One stored event. */
+export const event =
+  (seq: number, event: RunEvent.RunEvent) =>
+  ({ cyan, dim }: Style): ReadonlyArray<string> => {
+    const { _tag, at, ...fields } = event
+    return [
+      `${String(seq).padStart(5)}  ${dim(new Date(at).toISOString())}  ${cyan(_tag)}  ${head(JSON.stringify(fields))}`
+    ]
+  }

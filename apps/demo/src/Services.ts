@@ -1,0 +1,66 @@
+/**
+ * Puts together everything that a Run of the demo needs.
+ */
+import { type Agent, ProcessOwner } from "@waystone/core"
+import { CommandRunner, type FileError, FileTools, Folder } from "@waystone/tools"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type { FileSystem } from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import type * as Path from "effect/Path"
+import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import type { Repairer } from "./Agent.ts"
+import * as OfflineModel from "./model/OfflineModel.ts"
+import { Project, type ProjectError } from "./Project.ts"
+import * as RunTests from "./RunTests.ts"
+import type { Scenario } from "./Scenario.ts"
+import * as Stores from "./Stores.ts"
+
+export type Platform = FileSystem | Path.Path | ChildProcessSpawner
+export type Provided = Agent.Services<Repairer> | CommandRunner.CommandRunner | Folder.Folder | Project
+
+export type ServicesError =
+  | ProjectError
+  | Stores.StoreUnusable
+  | FileError.FolderUnavailable
+  | CommandRunner.CommandOptionsInvalid
+
+interface Wanted {
+  readonly project: Layer.Layer<Project, ProjectError, FileSystem | Path.Path>
+  readonly store: Stores.Store
+  /** What is done to the services. */
+  readonly scenario?: Scenario | undefined
+}
+
+/** The store is opened last, when it is certain that it does not lie in the folder. */
+export const layer = ({ project, scenario, store }: Wanted): Layer.Layer<Provided, ServicesError, Platform> => {
+  const folder = Layer.unwrap(Project.use(({ folder }) => Effect.succeed(Folder.layer(folder))))
+  const opened = Layer.unwrap(
+    Project.use(({ folder }) => Effect.as(Stores.outside(store, folder), Stores.layer(store)))
+  )
+  const wrapped = Layer.mergeAll(
+    changed(Folder.Folder, folder, scenario?.folder),
+    changed(CommandRunner.CommandRunner, CommandRunner.CommandRunner.layer(), scenario?.runner),
+    opened
+  )
+  return Layer.mergeAll(
+    FileTools.layer,
+    RunTests.layer,
+    OfflineModel.layer(scenario?.disturb),
+    ProcessOwner.layer
+  ).pipe(Layer.provideMerge(wrapped), Layer.provideMerge(project))
+}
+
+/** What the verbs need that only look at Runs or speak to them. */
+export const looking = (store: Stores.Store) => Layer.merge(Stores.layer(store), ProcessOwner.layer)
+
+/** The service of a layer, with something done to it. */
+const changed = <I, S, E, R>(
+  key: Context.Key<I, S>,
+  layer: Layer.Layer<I, E, R>,
+  change: (service: S) => Effect.Effect<S> = Effect.succeed
+): Layer.Layer<I, E, R> =>
+  Layer.effect(
+    key,
+    Effect.flatMap(Layer.build(layer), (context) => change(Context.get(context, key)))
+  )

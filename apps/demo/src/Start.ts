@@ -1,0 +1,81 @@
+/**
+ * Begins a Run of the repairer, or goes on with one, and fails unless everything is as it should be.
+ */
+import { Run, RunError } from "@waystone/core"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Stream from "effect/Stream"
+import { repairer, task as repairTask } from "./Agent.ts"
+import { NotRepaired, Unusable } from "./Complaint.ts"
+import * as Demo from "./Demo.ts"
+import { Project } from "./Project.ts"
+import type { Scenario } from "./Scenario.ts"
+import * as Services from "./Services.ts"
+import * as Status from "./Status.ts"
+import type * as Stores from "./Stores.ts"
+
+export interface Wanted {
+  readonly runId: string
+  readonly task?: string | undefined
+  readonly scenario?: Scenario | undefined
+}
+
+/** Starts a Run on what is provided; fails if the project is not repaired, or the scenario is not proven. */
+export const start = Effect.fnUntraced(function* ({ runId, scenario, task = repairTask }: Wanted) {
+  const agent = repairer(scenario?.firstPart)
+  return yield* judged(Demo.run({ agent, runId, begin: { _tag: "Start", task }, scenario }))
+})
+
+export interface Again {
+  readonly runId: string
+  readonly store: Stores.Store
+  /** Where its files are now, if not where it worked before. */
+  readonly folder?: string | undefined
+  readonly scenario?: Scenario | undefined
+}
+
+/** Goes on with a Run of the store, in the folder that it works on. */
+export const resume = Effect.fnUntraced(function* ({ folder, runId, scenario, store }: Again) {
+  const found = yield* Effect.provide(look(runId, folder), Services.looking(store))
+  const project = Project.again(folder ?? found.folder, runId)
+  const begin = { _tag: "Resume", task: found.task } as const
+  const all = Services.layer({ project, store, scenario })
+  return yield* Effect.provide(judged(Demo.run({ agent: repairer(), runId, begin, scenario })), all)
+})
+
+/** Drives a Run that is to be cancelled to its end, and shows nothing. */
+export const finish = Effect.fnUntraced(function* ({ runId, store }: Pick<Again, "runId" | "store">) {
+  const { session } = yield* Effect.provide(Run.get(runId), Services.looking(store))
+  const services = Services.layer({ project: Project.again(session ?? "", runId), store })
+  yield* Effect.provide(Run.resume(repairer(), { runId, by: "user" }), services)
+})
+
+const judged = <E, R>(good: Effect.Effect<boolean, E, R>) =>
+  Effect.flatMap(good, (good) => (good ? Effect.void : Effect.fail(new NotRepaired())))
+
+/** What is needed to go on with it, or why that cannot be. */
+const look = Effect.fnUntraced(function* (runId: string, elsewhere: string | undefined) {
+  const info = yield* Run.get(runId)
+  const driver = yield* Status.driver(info)
+  if (driver !== undefined) {
+    return yield* new Unusable({
+      message: `run ${runId} is being driven by another process: \`events ${runId} --follow\` shows it, \`pause ${runId}\` makes it rest. (If that process has just died, try again in 10 seconds.)`
+    })
+  }
+  const { session, status } = info
+  if (session === undefined)
+    return yield* new Unusable({ message: `run ${runId} does not say which folder it works on.` })
+  if (elsewhere === undefined && !(yield* FileSystem.FileSystem.use((fs) => fs.exists(session)))) {
+    const what = Status.hasEnded(status) ? `has ended (${status}), and` : "cannot go on:"
+    const then = Status.hasEnded(status) ? `\`show ${runId}\` says what came of it.` : "give a copy of it by --dir."
+    return yield* new Unusable({ message: `run ${runId} ${what} the folder ${session} is gone: ${then}` })
+  }
+  return { folder: session, task: Status.taskOf((yield* accepted(runId)).task) }
+})
+
+/** The first event of every Run. */
+export const accepted = Effect.fnUntraced(function* (runId: string) {
+  const [first] = yield* Stream.runCollect(Stream.take(Run.events(runId, { follow: false }), 1))
+  if (first?.event._tag === "RunAccepted") return first.event
+  return yield* new RunError.Fatal({ reason: new RunError.CheckpointCorrupt({ runId, seq: 1, path: "$" }) })
+})
