@@ -142,7 +142,7 @@ export const RunEvent = Schema.Union([
   event("RunSuspended", { retry: optionalKey(Retry) }),
   event("RunReopened", { by: Str, limits: optionalKey(LimitChanges) }),
   event("RunFinished", { outcome: StoredOutcome }),
-  event("RunForked", { from: Struct({ runId: Str, seq: Num }) }),
+  event("RunForked", { from: Struct({ runId: Str, seq: Num }), session: optionalKey(Str) }),
   event("ChildSuspended", { callId: Str, runId: Str, waits: List(Wait) }),
   event("ChildWoken", { callId: Str, id: Str, path: List(Str) }),
   event("CompactionStarted", {

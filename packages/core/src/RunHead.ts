@@ -203,7 +203,7 @@ const changes = (head: Head, event: RunEvent): Head => {
         open: []
       }
     case "RunForked":
-      return forked(head, event.at)
+      return forked(head, event)
     default:
       return waitChanges(head, event)
   }
@@ -317,12 +317,13 @@ const due = (waits: Head["waits"], other = Number.POSITIVE_INFINITY): Pick<Head,
   return wakeAt === Number.POSITIVE_INFINITY ? {} : { wakeAt }
 }
 
-const forked = (head: Head, at: number): Head => {
+const forked = (head: Head, { at, session }: EventOf<"RunForked">): Head => {
   const { parent: _, ...root } = without(head, "retry", "wakeAt")
   const waiting = head.waits.length > 0 || head.paused !== undefined
   return {
     ...to(root, isTerminal(head) ? head.status : waiting ? "waiting" : "accepted", at),
     ...(waiting ? due(head.waits, head.retry === undefined ? head.wakeAt : undefined) : undefined),
+    ...defined({ session }),
     attempts: 0,
     turnOpen: false
   }

@@ -17,6 +17,7 @@ import * as Outcomes from "./Outcomes.ts"
 import * as Outside from "./Outside.ts"
 import {
   CheckpointNotFound,
+  type EncodeFailed,
   type Lift,
   lift,
   RunExists,
@@ -27,6 +28,7 @@ import {
 import * as RunEvent from "./RunEvent.ts"
 import { type Head, isTerminal, type Status } from "./RunHead.ts"
 import * as RunState from "./RunState.ts"
+import { storable } from "./Storable.ts"
 import * as Stored from "./Stored.ts"
 import { defined } from "./Defined.ts"
 
@@ -120,6 +122,8 @@ export interface ForkInput {
   readonly id: string
   /** The end of an append. Default: the last one. */
   readonly at?: number
+  /** What the new Run belongs to, as in `start`: its working folder, say, if that is another one. Default: the original's. */
+  readonly session?: string
 }
 
 /**
@@ -130,7 +134,7 @@ export const fork = (
   input: ForkInput
 ): Effect.Effect<
   string,
-  Lift<ReadError | RunIdInvalid | RunNotFound | RunExists | CheckpointNotFound>,
+  Lift<ReadError | EncodeFailed | RunIdInvalid | RunNotFound | RunExists | CheckpointNotFound>,
   CheckpointStore
 > =>
   lift(
@@ -150,7 +154,9 @@ export const fork = (
       yield* readEvents(store, runId, { after: 0, seq: at, each })
       if (!whole) return yield* new CheckpointNotFound({ runId, at })
       const now = yield* Clock.currentTimeMillis
-      events.push(stamp({ _tag: "RunForked", from: { runId, seq: at } }, now))
+      const forked: Draft = { _tag: "RunForked", from: { runId, seq: at }, ...defined({ session: input.session }) }
+      yield* storable(forked)
+      events.push(stamp(forked, now))
       for (const draft of yield* doubts(RunState.fromEvents(events))) events.push(stamp(draft, now))
       const { head } = RunState.fromEvents(events)
       const bodies = events.map(RunEvent.encode)

@@ -82,6 +82,28 @@ describe("fork", () => {
     })
   )
 
+  it.effect("RI-087 belongs to the session that it is given, else to the original's", () =>
+    Effect.gen(function* () {
+      const { here } = yield* world
+      yield* here(Run.accept(clerk, { runId, task: "1", session: "here" }))
+      yield* here(Run.fork({ runId, id: "same" }))
+      yield* here(Run.fork({ runId, id: "other", session: "there" }))
+      yield* here(Run.fork({ runId: "other", id: "grandchild" }))
+      const sessionOf = (id: string) => Effect.map(here(Run.get(id)), ({ session }) => session)
+      expect(yield* Effect.forEach([runId, "same", "other", "grandchild"], sessionOf)).toEqual([
+        "here",
+        "here",
+        "there",
+        "there"
+      ])
+      expect((yield* here(Run.list({ session: "there" }))).map(({ runId }) => runId).toSorted()).toEqual([
+        "grandchild",
+        "other"
+      ])
+      yield* here(expectValid(runId, "same", "other", "grandchild"))
+    })
+  )
+
   it.effect("RI-118 shares what came before it, and neither branch sees what the other one writes", () =>
     Effect.gen(function* () {
       const { here, process, store } = yield* world
