@@ -9,25 +9,29 @@ import * as Stdio from "effect/Stdio"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
-import * as WebCrypto from "effect/crypto/WebCrypto"
 import * as Bugs from "./Bugs.ts"
-import * as Control from "./Commands/Control.ts"
-import * as GoOn from "./Commands/GoOn.ts"
-import * as Look from "./Commands/Look.ts"
-import * as Shared from "./Commands/Shared.ts"
+import { cancel } from "./commands/Cancel.ts"
+import { events } from "./commands/Events.ts"
+import { fork } from "./commands/Fork.ts"
+import * as Options from "./commands/Options.ts"
+import { pause } from "./commands/Pause.ts"
+import { prune } from "./commands/Prune.ts"
+import { resume } from "./commands/Resume.ts"
+import { runs } from "./commands/Runs.ts"
+import { show } from "./commands/Show.ts"
 import { NotRepaired, spoken, Unusable } from "./Complaint.ts"
-import * as Crash from "./Crash.ts"
-import * as Death from "./Death.ts"
-import { Project, type Source } from "./Project.ts"
+import * as CrashProcess from "./scenario/CrashProcess.ts"
+import { Project, type Begun } from "./Project.ts"
+import { newRunId } from "./RunId.ts"
 import * as RunTests from "./RunTests.ts"
-import * as Scenario from "./Scenario.ts"
-import * as Services from "./Services.ts"
-import * as Start from "./Start.ts"
+import * as Scenario from "./scenario/Scenario.ts"
+import * as Layers from "./Layers.ts"
+import * as Drive from "./Drive.ts"
 import * as Stores from "./Stores.ts"
 import { OutputClosed, View } from "./View.ts"
 
 interface Wanted {
-  readonly source: Source
+  readonly source: Begun
   readonly task?: string
   readonly scenario?: Scenario.Scenario
 }
@@ -59,7 +63,7 @@ const config = {
     ),
     Flag.optional
   ),
-  testLimit: GoOn.testLimit,
+  testLimit: Options.testLimit,
   crashRun: Flag.String("crash-run").pipe(
     Flag.withDescription("The id of the Run in which this process is to die; set by --scenario crash itself"),
     Flag.withHidden,
@@ -99,7 +103,9 @@ const wanted = Effect.fnUntraced(function* ({ bug, copy, dir, scenario, task }: 
   }
   if (copy) return yield* new Unusable({ message: "--copy needs --dir: the bundled project is always copied." })
   if (Option.isSome(task))
-    return yield* new Unusable({ message: "A task needs --dir: the bundled project has its own." })
+    return yield* new Unusable({
+      message: `"${task.value}" is no verb (--help lists them); and a task needs --dir, since the bundled project has its own.`
+    })
   const planted = Option.flatMap(bug, (n) => Option.fromUndefinedOr(Bugs.planted[n - 1]))
   const found: Wanted = {
     source: { _tag: "Bundled", ...Option.match(planted, { onNone: () => undefined, onSome: (bug) => ({ bug }) }) },
@@ -108,17 +114,14 @@ const wanted = Effect.fnUntraced(function* ({ bug, copy, dir, scenario, task }: 
   return found
 })
 
-/** A new id. */
-const newRunId = WebCrypto.WebCrypto.use((crypto) => Effect.sync(() => `demo-${crypto.randomUUID()}`))
-
 /** Starts the Run in this process. */
 const here = (
   { scenario, source, task }: Wanted,
   { runId, store }: { readonly runId: string; readonly store: Stores.Store }
 ) =>
   Effect.provide(
-    Start.start({ runId, task, scenario }),
-    Services.layer({ project: Project.layer(source, runId), store, scenario })
+    Drive.start({ runId, task, scenario }),
+    Layers.layer({ project: Project.layer(source, runId), store, scenario })
   )
 
 /** Lets another process start the Run and die in it, then goes on with it in this one. */
@@ -130,22 +133,23 @@ const dying = Effect.fnUntraced(function* (store: Stores.Store) {
   }
   const { args } = yield* Stdio.Stdio
   const runId = yield* newRunId
-  const death = yield* Death.child(["--crash-run", runId, ...(yield* args)])
+  const death = yield* CrashProcess.child(["--crash-run", runId, ...(yield* args)])
   if (death.code === OutputClosed.code) return yield* new OutputClosed()
   // It could not begin, or somebody ended it, and it has said so.
   if (death.signal === undefined && death.code !== 0) return yield* new NotRepaired()
   yield* Effect.gen(function* () {
-    yield* Death.free(runId)
+    yield* CrashProcess.free(runId)
     yield* View.use(({ show }) =>
-      Effect.flatMap(Death.during(runId), (during) => show({ _tag: "Crashed", runId, signal: death.signal, during }))
+      Effect.flatMap(CrashProcess.during(runId), (during) =>
+        show({ _tag: "Crashed", runId, signal: death.signal, during })
+      )
     )
-  }).pipe(Effect.provide(Services.looking(store)))
-  const { folder: _dies, ...calm } = Scenario.get("crash")
-  yield* Start.resume({ runId, store, scenario: { ...calm, prove: Crash.prove(death) } })
+  }).pipe(Effect.provide(Layers.looking(store)))
+  yield* Drive.resume({ runId, store, scenario: Scenario.survivor(death) })
 })
 
 export const demo = Command.make("demo", config).pipe(
-  Command.withSharedFlags(Shared.flags),
+  Command.withSharedFlags(Options.flags),
   Command.withHandler(({ crashRun, json, store: asked, testLimit, ...flags }) =>
     Effect.gen(function* () {
       const what = yield* wanted(flags)
@@ -176,14 +180,5 @@ export const demo = Command.make("demo", config).pipe(
     { command: "npm run demo -- runs", description: "List the runs that are kept" },
     { command: "npm run --silent demo -- --json", description: "The same, for programs" }
   ]),
-  Command.withSubcommands([
-    Look.runs,
-    Look.show,
-    Look.events,
-    GoOn.resume,
-    GoOn.fork,
-    Control.pause,
-    Control.cancel,
-    Control.prune
-  ])
+  Command.withSubcommands([runs, show, events, resume, fork, pause, cancel, prune])
 )

@@ -13,7 +13,8 @@ import { Project } from "./Project.ts"
 import * as ProjectPath from "./ProjectPath.ts"
 import * as Running from "./Running.ts"
 import * as RunTests from "./RunTests.ts"
-import type { Scenario } from "./Scenario.ts"
+import type { Scenario } from "./scenario/Scenario.ts"
+import * as WriteRecord from "./scenario/WriteRecord.ts"
 import type { Proof, Update, Verified } from "./Shown.ts"
 import * as Snapshot from "./Snapshot.ts"
 import * as Status from "./Status.ts"
@@ -90,7 +91,9 @@ const driven = Effect.fnUntraced(function* ({ agent, begin, runId }: Input, befo
     running.note(update)
     left = isLeft(update)
     if (update._tag === "Ended" && update.outcome._tag === "Suspended" && durable) {
-      return Effect.andThen(show(update), show({ _tag: "Rests", runId, goOn: command(`resume ${runId}`) }))
+      const asks = update.outcome.waiting.some(({ kind }) => kind !== "paused" && kind !== "retry")
+      const goOn = command(`${asks ? "show" : "resume"} ${runId}`)
+      return Effect.andThen(show(update), show({ _tag: "Rests", runId, asks, goOn }))
     }
     return show(update)
   }).pipe(
@@ -180,12 +183,12 @@ const testObjections = (tests: Result.Result<RunTests.TestRun, RunTests.TestsUna
 const changedTests = (changes: ReadonlyArray<Snapshot.Change>): ReadonlyArray<string> =>
   changes.filter(({ path }) => ProjectPath.isTest(path)).map(({ path }) => `A test was changed: ${path}.`)
 
-/** Only what is stored counts, not what was shown. */
-const prove = Effect.fnUntraced(function* ({ name, prove }: Scenario, { changes, repaired, runId }: Verified) {
+/** Only what is stored and what lies in the folder counts, not what was shown. */
+const prove = Effect.fnUntraced(function* ({ name, prove }: Scenario, { changes, folder, repaired, runId }: Verified) {
   const entries = yield* Stream.runCollect(Run.events(runId))
   const claims = prove(
     entries.map(({ event }) => event),
-    { changes }
+    { changes, writes: yield* WriteRecord.read(folder) }
   )
   const all = [...claims, { claim: "the project is repaired", holds: repaired }]
   const failed = all.filter(({ holds }) => !holds)

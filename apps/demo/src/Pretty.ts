@@ -67,7 +67,9 @@ const worded = (style: Style, printed: Printed, shown: Shown): readonly [Printed
     case "Interrupted":
       return lines(printed, ["", ...interrupted(style, shown)])
     case "Rests":
-      return lines(printed, [`It can go on: ${shown.goOn}`])
+      return lines(printed, [
+        `${shown.asks ? "What it waits for, and what can be done" : "It can go on"}: ${shown.goOn}`
+      ])
     case "Crashed":
       return lines(printed, ["", ...crashed(style, shown)])
     case "Verified":
@@ -205,6 +207,8 @@ const place = (source: Source, folder: string): string => {
       return `It works on a temporary copy of the bundled project${source.bug === undefined ? "" : `, in which ${source.bug.title}`}.`
     case "InPlace":
       return `It works in place: files in ${folder} may be changed. (--copy works on a copy.)`
+    case "Gone":
+      return `The folder ${source.folder} is gone.`
     case "Copy":
       return `It works on a copy of ${source.folder}: ${folder}`
   }

@@ -27,6 +27,12 @@ export type Source =
   /** A copy that is kept, so that the work can be looked at. */
   | { readonly _tag: "Copy"; readonly folder: string }
 
+  /** It was there once, and nothing can be done in it. */
+  | { readonly _tag: "Gone"; readonly folder: string }
+
+/** What a new Run may work on. */
+export type Begun = Exclude<Source, { readonly _tag: "Gone" }>
+
 /** The folder cannot be worked on. */
 export class ProjectUnusable extends Schema.TaggedError<ProjectUnusable>()("ProjectUnusable", {
   message: Schema.String
@@ -45,8 +51,12 @@ export class Project extends Context.Service<
   }
 >()("demo/Project") {
   /** What a new Run works on. */
-  static readonly layer = (source: Source, runId: string): Layer.Layer<Project, ProjectError, Files> =>
+  static readonly layer = (source: Begun, runId: string): Layer.Layer<Project, ProjectError, Files> =>
     Layer.effect(Project, source._tag === "Bundled" ? scratch(source, runId) : placed(source))
+
+  /** What a Run worked on that can only come to an end. */
+  static readonly gone = (folder: string): Layer.Layer<Project> =>
+    Layer.succeed(Project, { source: { _tag: "Gone", folder }, folder, keep: () => Effect.void })
 
   /** What the Run worked on before. */
   static readonly again = (folder: string, runId: string): Layer.Layer<Project, ProjectError, Files> =>
@@ -65,7 +75,7 @@ export type ProjectError = PlatformError | ProjectUnusable
 
 type Files = FileSystem.FileSystem | Path.Path
 
-const placed = (source: Exclude<Source, { readonly _tag: "Bundled" }>) =>
+const placed = (source: Extract<Source, { readonly _tag: "InPlace" | "Copy" }>) =>
   Effect.map(source._tag === "InPlace" ? realFolder(source.folder) : copied(source.folder), (folder) =>
     Project.of({ source, folder, keep: () => Effect.void })
   )
@@ -80,7 +90,7 @@ const mark = "run"
 const scratch = Effect.fnUntraced(function* (source: Extract<Source, { readonly _tag: "Bundled" }>, runId: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  const base = yield* Effect.flatMap(fs.makeTempDirectory({ prefix }), (folder) => fs.realPath(folder))
+  const base = yield* newFolder(prefix)
   const project = yield* temporary(source, base, false)
   yield* fs.writeFileString(paths.join(base, mark), runId)
   yield* fs.copy(bundled, project.original)
@@ -88,6 +98,19 @@ const scratch = Effect.fnUntraced(function* (source: Extract<Source, { readonly 
   yield* fs.copy(project.original, project.folder)
   return project
 })
+
+/** The real path of a new folder among the temporary ones. */
+const newFolder = (prefix: string) =>
+  FileSystem.FileSystem.use((fs) =>
+    Effect.flatMap(fs.makeTempDirectory({ prefix }), (folder) => fs.realPath(folder))
+  ).pipe(
+    Effect.mapError(
+      () =>
+        new ProjectUnusable({
+          message: `No folder can be made in ${tmpdir()}: TMPDIR names the place for temporary files.`
+        })
+    )
+  )
 
 /** The copy in `base`, which is removed with the scope unless it is kept. */
 const temporary = Effect.fnUntraced(function* (source: Source, base: string, keep: boolean) {
@@ -109,6 +132,31 @@ const baseOf = Effect.fnUntraced(function* (folder: string, runId: string) {
   const owner = yield* Effect.option(fs.readFileString(paths.join(base, mark)))
   const above = yield* fs.realPath(tmpdir())
   return Option.contains(owner, runId) && paths.dirname(base) === above ? base : undefined
+})
+
+/**
+ * A copy of the folder of a Run for a fork of it. That of the bundled project is temporary as well, and the fork's own; of
+ * the user's folders it is kept. `remove` is for a fork that did not come to be.
+ */
+export const copyFor = Effect.fnUntraced(function* (
+  fork: string,
+  original: { readonly runId: string; readonly folder: string }
+) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const base = yield* baseOf(original.folder, original.runId)
+  if (base === undefined) {
+    const folder = yield* copied(original.folder)
+    return { folder, remove: Effect.ignore(fs.remove(paths.dirname(folder), { recursive: true })) }
+  }
+  const own = yield* newFolder(prefix)
+  const remove = Effect.ignore(fs.remove(own, { recursive: true }))
+  const made = Effect.andThen(
+    Effect.forEach([work, before], (name) => fs.copy(paths.join(base, name), paths.join(own, name))),
+    fs.writeFileString(paths.join(own, mark), fork)
+  )
+  yield* Effect.onError(made, () => remove)
+  return { folder: paths.join(own, work), remove }
 })
 
 /** Removes the temporary copy of a Run that has ended; true if there was one. */
@@ -141,7 +189,7 @@ const copied = Effect.fnUntraced(function* (folder: string) {
       message: `${folder} holds the folder for temporary files, so it cannot be copied there.`
     })
   }
-  const base = yield* Effect.flatMap(fs.makeTempDirectory({ prefix: copyPrefix }), (folder) => fs.realPath(folder))
+  const base = yield* newFolder(copyPrefix)
   const to = paths.join(base, paths.basename(from))
   const made = Effect.gen(function* () {
     // effect's copy takes no filter.
@@ -167,6 +215,10 @@ const isWanted = async (from: string, path: string): Promise<boolean> => {
 }
 
 const left = new Set(["node_modules", ".git"])
+
+/** True if the folder of a Run is still there. */
+export const isThere = (folder: string) =>
+  FileSystem.FileSystem.use((fs) => Effect.orElseSucceed(fs.exists(folder), () => false))
 
 /** The real path of a folder of the user's. */
 const realFolder = Effect.fnUntraced(function* (folder: string) {

@@ -41,7 +41,9 @@ export interface Interrupted {
 export interface Rests {
   readonly _tag: "Rests"
   readonly runId: string
-  /** The command that goes on with it. */
+  /** It waits for more than a resume: the command says for what. */
+  readonly asks: boolean
+  /** The command that goes on with it, or says what it waits for. */
   readonly goOn: string
 }
 

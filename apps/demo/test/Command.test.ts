@@ -139,7 +139,7 @@ describe("what is asked for wrongly is said, and nothing is run", () => {
     [["--scenario", "normal", "--dir", "."], "--scenario is for the bundled project"],
     [["--scenario", "nonsense"], "tool-failure"],
     [["--copy"], "--copy needs --dir"],
-    [["do something"], "A task needs --dir"],
+    [["do something"], "a task needs --dir"],
     [["--dir", "/no/such/folder"], "There is no folder /no/such/folder"],
     [["--dir", main], "main.ts is not a folder"],
     [["--dir", main, "--copy"], "main.ts is not a folder"],

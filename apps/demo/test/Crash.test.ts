@@ -1,13 +1,15 @@
 import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
 import type { RunEvent } from "@waystone/core"
-import { readdirSync } from "node:fs"
+import { mkdtempSync, readdirSync } from "node:fs"
+import { join } from "node:path"
 import { vi } from "vitest"
 import * as Server from "../../../packages/checkpoint-redis/test/support/server.ts"
 import * as Bugs from "../src/Bugs.ts"
-import * as Crash from "../src/Crash.ts"
+import type { Seen } from "../src/scenario/Claims.ts"
+import * as CrashProof from "../src/scenario/CrashProof.ts"
 import { finished, own, start } from "./process.ts"
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 240_000 })
 
 const lines = (out: string) =>
   out
@@ -28,7 +30,7 @@ describe.skipIf(process.platform === "win32")("--scenario crash on SQLite", () =
     const { line, proven } = shown.at(-1)
     expect(proven).toBe(true)
     expect(line).toMatch(
-      /^the first process died by SIGKILL inside edit_file \(t4\.0\); a second attempt took the run over after \d+ ms; none of the 4 calls completed before was started again \(list_files t1\.0, .*\); edit_file was not started again: its result was read from the file \(reconciled\); the edit is in src\/cart\.js exactly once; each of the 6 calls has exactly one result; the run is completed in 5 turns; the project is repaired$/
+      /^the first process died by SIGKILL inside edit_file \(t4\.0\); a second attempt took the run over after \d+ ms; none of the 4 calls completed before was started again \(list_files t1\.0, .*\); edit_file was not started again: its result was read from the file \(reconciled\); the edit is in src\/cart\.js exactly once; src\/cart\.js was written exactly once, by the process that died \(pid \d+\), and by no other; each of the 6 calls has exactly one result; the run is completed in 5 turns; the project is repaired$/
     )
     expect(readdirSync(own.temporary)).toEqual([])
   })
@@ -40,7 +42,7 @@ describe.skipIf(process.platform === "win32")("--scenario crash on SQLite", () =
   })
 })
 
-describe.skipIf(!Server.canStart)("--scenario crash on Redis", () => {
+describe.skipIf(!Server.canStart)("--scenario crash, pause, cancel and prune on Redis", () => {
   const password = "sekret-of-the-test"
   let server: Server.Server | undefined
   beforeAll(async () => {
@@ -56,7 +58,14 @@ describe.skipIf(!Server.canStart)("--scenario crash on Redis", () => {
     const id = /demo-[0-9a-f-]{36}/.exec(out)?.[0] ?? ""
     const events = await finished(start("events", id, "--store", url, "--json"))
     expect(lines(events.out).at(-1)).toMatchObject({ event: { _tag: "RunFinished" } })
-    const forked = await finished(start("fork", id, "--store", url))
+    const folder = mkdtempSync(join(own.home, "fork-"))
+    const forked = await finished(start("fork", id, "--at", "4", "--dir", folder, "--store", url))
+    const fork = /demo-[0-9a-f-]{36}/.exec(forked.out)?.[0] ?? ""
+    expect((await finished(start("pause", fork, "--store", url))).out).toContain(`Run ${fork} is paused.`)
+    expect((await finished(start("cancel", fork, "--store", url))).out).toBe(`Run ${fork} is cancelled.\n`)
+    expect((await finished(start("prune", "--store", url))).out).toBe("0 runs that have ended were removed.\n")
+    const pruned = await finished(start("prune", "--older-than", "0 seconds", "--store", url))
+    expect(pruned.out).toBe("2 runs that have ended were removed.\n")
     expect(forked.out).toContain(`--store 'redis://…@127.0.0.1:${server?.port}/0'`)
     const wrong = await finished(start("runs", "--store", url.replace(password, "sekret-but-wrong")))
     expect(wrong.code).toBe(1)
@@ -68,7 +77,7 @@ describe.skipIf(!Server.canStart)("--scenario crash on Redis", () => {
 })
 
 describe("the proof of crash can fail", () => {
-  const death = { signal: "SIGKILL", at: 1_000 }
+  const death = { pid: 7, signal: "SIGKILL", at: 1_000 }
   const call = (id: number, name: string) => ({ callId: `t1.${id}`, name })
   const part = (id: number, name: string, params: RunEvent.Of<"ToolCallStarted">["arguments"]) =>
     ({ type: "tool-call", id: `p${id}`, name, params: params ?? {}, providerExecuted: false }) as const
@@ -81,12 +90,12 @@ describe("the proof of crash can fail", () => {
     usage: { input: 0, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 },
     reply: [part(0, "list_files", {}), part(1, "edit_file", edit)]
   }
-  const attempt = (attempt: number, at: number): RunEvent.RunEvent => ({
+  const attempt = (attempt: number, at: number, recovered = attempt > 1): RunEvent.RunEvent => ({
     _tag: "AttemptStarted",
     at,
     attempt,
     owner: "o",
-    recovered: attempt > 1
+    recovered
   })
   const result = (id: number, name: string, ending: "executed" | "reconciled"): RunEvent.RunEvent => ({
     _tag: "ToolCallCompleted",
@@ -109,11 +118,17 @@ describe("the proof of crash can fail", () => {
   const reconciled = result(1, "edit_file", "reconciled")
   const good = [...before, attempt(2, 1_100), reconciled, end]
   const seen = { changes: [{ path: Bugs.file, before: "a", after: "b" }] }
+  const wrote = (...pids: ReadonlyArray<number>) => pids.map((pid) => ({ pid, path: Bugs.file }))
+  interface Other {
+    readonly death?: CrashProof.Death
+    readonly after?: string
+    readonly writes?: Seen["writes"]
+  }
   const failing = (
     events: ReadonlyArray<RunEvent.RunEvent>,
-    { death: how = death, after = "b" }: { readonly death?: Crash.Death; readonly after?: string } = {}
+    { after = "b", death: how = death, writes = wrote(death.pid) }: Other = {}
   ) =>
-    Crash.prove(how)(events, { changes: seen.changes.map((change) => ({ ...change, after })) })
+    CrashProof.prove(how)(events, { changes: seen.changes.map((change) => ({ ...change, after })), writes })
       .filter(({ holds }) => !holds)
       .map(({ claim }) => claim.replace(/ \(.*| after .*|:.*/, ""))
 
@@ -121,12 +136,12 @@ describe("the proof of crash can fail", () => {
     ["holds", failing(good), []],
     [
       "a process that ended by itself",
-      failing(good, { death: { signal: undefined, at: 1_000 } }),
+      failing(good, { death: { ...death, signal: undefined } }),
       ["the first process died by SIGKILL inside edit_file"]
     ],
     [
-      "a takeover that waits for the lease",
-      failing([...before, attempt(2, 11_000), reconciled, end]),
+      "a takeover of a Run that nobody had left",
+      failing([...before, attempt(2, 1_100, false), reconciled, end]),
       ["a second attempt took the run over"]
     ],
     [
@@ -145,6 +160,21 @@ describe("the proof of crash can fail", () => {
       ["edit_file was not started again"]
     ],
     ["an edit that is in the file twice", failing(good, { after: "bb" }), ["the edit is in src/cart.js exactly once"]],
+    [
+      "a write that both made",
+      failing(good, { writes: wrote(7, 8) }),
+      ["src/cart.js was written exactly once, by the process that died"]
+    ],
+    [
+      "a write that another made",
+      failing(good, { writes: wrote(8) }),
+      ["src/cart.js was written exactly once, by the process that died"]
+    ],
+    [
+      "a write that nobody made",
+      failing(good, { writes: [] }),
+      ["src/cart.js was written exactly once, by the process that died"]
+    ],
     [
       "a call with two results",
       failing([...good.slice(0, -1), reconciled, end]),

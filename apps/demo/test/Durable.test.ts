@@ -1,12 +1,22 @@
 import { describe, expect, it } from "@effect/vitest"
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs"
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync
+} from "node:fs"
 import { dirname, join } from "node:path"
 import { vi } from "vitest"
 import * as Bugs from "../src/Bugs.ts"
 import { bundled } from "../src/Project.ts"
 import { finished, own, standardFile, start } from "./process.ts"
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 240_000 })
 
 const done = (...args: ReadonlyArray<string>) => finished(start(...args))
 const right = () => readFileSync(join(bundled, Bugs.file), "utf8").replace(Bugs.bundled.wrong, Bugs.bundled.right)
@@ -95,20 +105,20 @@ describe.skipIf(process.platform === "win32")("a Run that was left goes on", () 
     expect(readFileSync(join(folder, Bugs.file), "utf8")).toBe(right())
   })
 
-  it("no second process drives it, and cancel from another process ends it within a second", async () => {
+  it("no second process drives it, and cancel from another process ends it", async () => {
     const busy: Array<ReturnType<typeof done>> = []
-    let at = 0
     const { end } = await until(
       /… run_tests/,
       (runId) => {
         busy.push(done("resume", runId), done("events", runId, "--follow"))
-        busy.push(done("cancel", runId, "--reason", "enough").finally(() => (at = performance.now())))
+        busy.push(done("cancel", runId, "--reason", "enough"))
       },
       "--dir",
       slow()
     )
     const { code, out } = await end
-    expect(performance.now() - at).toBeLessThan(3_000)
+    // Its tests were ended, not waited for.
+    expect(out).not.toContain("✓ run_tests")
     expect(code).toBe(1)
     expect(out).toContain("The run is cancelled")
     const [second, followed, cancelled] = await Promise.all(busy)
@@ -157,7 +167,7 @@ describe("fork, cancel and prune", () => {
     expect(made).toMatchObject({ _tag: "Forked", from: { runId, seq: 4 }, folder: other })
     // Nobody has driven it yet, so it rests: following goes on until it has ended.
     const followed = done("events", made.runId, "--follow")
-    const [resumed, cancelled] = await Promise.all([done("resume", made.runId, "--dir", other), done("cancel", runId)])
+    const [resumed, cancelled] = await Promise.all([done("resume", made.runId), done("cancel", runId)])
     expect((await followed).out.trimEnd().split("\n").at(-1)).toContain("RunFinished")
     expect(resumed.code).toBe(0)
     expect(resumed.out).toContain("What was changed since the run was resumed")
@@ -168,6 +178,43 @@ describe("fork, cancel and prune", () => {
     const pruned = await done("prune", "--older-than", "0 seconds")
     expect(pruned.out).toBe("2 runs that have ended were removed.\n")
     expect((await done("runs")).out).toBe("There are no runs.\n")
+  })
+})
+
+describe.skipIf(process.platform === "win32")("a fork has a folder of its own", () => {
+  it("a copy, in which what the original was doing is done again; the temporary one goes when the fork ends", async () => {
+    const { out } = await left("SIGINT")
+    const runId = idIn(out)
+    const [base = ""] = readdirSync(own.temporary)
+    const { folder, runId: fork } = JSON.parse((await done("fork", runId, "--json")).out)
+    expect(readFileSync(join(dirname(folder), "run"), "utf8")).toBe(fork)
+    const { code } = await done("resume", fork)
+    expect(code).toBe(0)
+    expect(readdirSync(own.temporary)).toEqual([base])
+    const untouched = readFileSync(join(own.temporary, base, "cart", Bugs.file), "utf8")
+    expect(untouched).toBe(readFileSync(join(bundled, Bugs.file), "utf8"))
+    // Cancelled by a process that drives it to its end.
+    expect((await done("cancel", runId)).out).toBe(`Run ${runId} is cancelled.\n`)
+    expect(readdirSync(own.temporary)).toEqual([])
+    const gone = await done("fork", runId)
+    expect(gone).toMatchObject({ code: 1, out: "" })
+    expect(gone.err).toMatch(/^demo: run \S+ cannot be forked on a copy: its folder \S+ is gone\. .*--dir\.\n$/)
+  })
+})
+
+describe.skipIf(process.platform === "win32")("a Run whose process was killed and whose folder is gone", () => {
+  it("cannot be resumed, can be cancelled, and is then ended", async () => {
+    const folder = ownFolder()
+    const { out } = await left("SIGKILL", "--dir", folder)
+    const runId = idIn(out)
+    rmSync(folder, { recursive: true })
+    const resumed = await done("resume", runId)
+    expect({ code: resumed.code, out: resumed.out }).toEqual({ code: 1, out: "" })
+    expect(resumed.err).toMatch(/^demo: run \S+ cannot go on: the folder \S+ is gone: .*\n$/)
+    expect(await done("cancel", runId)).toMatchObject({ code: 0, out: `Run ${runId} is cancelled.\n`, err: "" })
+    const { out: events } = await done("events", runId, "--json")
+    const completed = events.split("\n").flatMap((line) => (line.includes("t1.1") ? [line] : []))
+    expect(completed.at(-1)).toContain('"ending":"unknown"')
   })
 })
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import type { RunEvent } from "@waystone/core"
 import * as Effect from "effect/Effect"
 import { vi } from "vitest"
-import * as Scenario from "../src/Scenario.ts"
+import * as Scenario from "../src/scenario/Scenario.ts"
 import { demo, project, real } from "./support.ts"
 
 vi.setConfig({ testTimeout: 120_000 })

@@ -10,10 +10,10 @@ import * as Runtime from "effect/Runtime"
 import type * as Scope from "effect/Scope"
 import { Pace } from "../src/model/OfflineModel.ts"
 import { bundled, Project } from "../src/Project.ts"
-import type { Scenario } from "../src/Scenario.ts"
-import * as Services from "../src/Services.ts"
+import type { Scenario } from "../src/scenario/Scenario.ts"
+import * as Layers from "../src/Layers.ts"
 import type { Shown } from "../src/Shown.ts"
-import { start } from "../src/Start.ts"
+import { start } from "../src/Drive.ts"
 import { View } from "../src/View.ts"
 
 /** A scoped copy of the bundled project with another source. */
@@ -42,7 +42,7 @@ export const written = Effect.fnUntraced(function* (files: Readonly<Record<strin
 
 /** What a Run in place on `folder` needs, kept in memory. */
 export const services = (folder: string, runId: string, scenario?: Scenario) =>
-  Services.layer({ project: Project.layer({ _tag: "InPlace", folder }, runId), store: { _tag: "Memory" }, scenario })
+  Layers.layer({ project: Project.layer({ _tag: "InPlace", folder }, runId), store: { _tag: "Memory" }, scenario })
 
 interface Options {
   /** Takes the place of some of the services. */

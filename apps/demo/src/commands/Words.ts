@@ -48,13 +48,14 @@ export const row = ({ info, status }: Listed, now: number): ReadonlyArray<string
 export interface Detailed extends Listed {
   readonly task: string
   readonly calls: ReadonlyArray<Calls.Call>
+  readonly waits: ReadonlyArray<Run.RunInfo["waiting"][number] & { readonly wayOut: string }>
 }
 
 const width = 100
 const head = (text: string): string => (text.length <= width ? text : `${text.slice(0, width)} …`)
 
 export const detailed =
-  ({ calls, info, status, task }: Detailed, now: number) =>
+  ({ calls, info, status, task, waits }: Detailed, now: number) =>
   ({ bold, dim, green, red }: Style) => [
     bold(`Run ${info.runId}`),
     ...table([
@@ -67,10 +68,10 @@ export const detailed =
       ["  tokens", `${Usage.total(info.usage) - info.usage.output} in, ${info.usage.output} out`],
       ["  journal", `${info.seq} events`]
     ]),
-    ...info.waiting.map(
-      ({ id, kind, name, reason, since }) =>
-        `  waits (${kind}) since ${new Date(since).toISOString()}, ${age(now - since)}: ${name ?? id}${reason === undefined ? "" : `, ${reason}`}`
-    ),
+    ...waits.flatMap(({ id, kind, name, reason, since, wayOut }) => [
+      `  waits (${kind}) since ${new Date(since).toISOString()}, ${age(now - since)}: ${name ?? id}${reason === undefined ? "" : `, ${reason}`}`,
+      `    ${wayOut}`
+    ]),
     bold(calls.length === 0 ? "No calls" : "Calls"),
     ...calls.map(({ arguments: given, callId, ending, isFailure, name, starts }) => {
       const mark = ending === undefined ? "…" : isFailure ? red("✗") : green("✓")

@@ -3,14 +3,13 @@
  */
 import { Run, RunError } from "@waystone/core"
 import * as Effect from "effect/Effect"
-import * as FileSystem from "effect/FileSystem"
 import * as Stream from "effect/Stream"
 import { repairer, task as repairTask } from "./Agent.ts"
 import { NotRepaired, Unusable } from "./Complaint.ts"
 import * as Demo from "./Demo.ts"
-import { Project } from "./Project.ts"
-import type { Scenario } from "./Scenario.ts"
-import * as Services from "./Services.ts"
+import { isThere, Project } from "./Project.ts"
+import type { Scenario } from "./scenario/Scenario.ts"
+import * as Layers from "./Layers.ts"
 import * as Status from "./Status.ts"
 import type * as Stores from "./Stores.ts"
 
@@ -36,19 +35,32 @@ export interface Again {
 
 /** Goes on with a Run of the store, in the folder that it works on. */
 export const resume = Effect.fnUntraced(function* ({ folder, runId, scenario, store }: Again) {
-  const found = yield* Effect.provide(look(runId, folder), Services.looking(store))
+  const found = yield* Effect.provide(look(runId, folder), Layers.looking(store))
   const project = Project.again(folder ?? found.folder, runId)
   const begin = { _tag: "Resume", task: found.task } as const
-  const all = Services.layer({ project, store, scenario })
+  const all = Layers.layer({ project, store, scenario })
   return yield* Effect.provide(judged(Demo.run({ agent: repairer(), runId, begin, scenario })), all)
 })
 
-/** Drives a Run that is to be cancelled to its end, and shows nothing. */
+/**
+ * Drives a Run that is to be cancelled to its end, and shows nothing. Somebody else may take it meanwhile: then they do.
+ * It ends also where its folder is gone.
+ */
 export const finish = Effect.fnUntraced(function* ({ runId, store }: Pick<Again, "runId" | "store">) {
-  const { session } = yield* Effect.provide(Run.get(runId), Services.looking(store))
-  const services = Services.layer({ project: Project.again(session ?? "", runId), store })
-  yield* Effect.provide(Run.resume(repairer(), { runId, by: "user" }), services)
+  const { session } = yield* Effect.provide(Effect.tap(Run.get(runId), ours), Layers.looking(store))
+  const there = session !== undefined && (yield* isThere(session))
+  const services = Layers.layer({ project: there ? Project.again(session, runId) : Project.gone(session ?? ""), store })
+  yield* Run.resume(repairer(), { runId, by: "user" }).pipe(
+    Effect.catchReason("Retryable", "RunBusy", () => Effect.void),
+    Effect.provide(services)
+  )
 })
+
+/** Fails if another agent made it. */
+const ours = ({ agent, runId }: Run.RunInfo) =>
+  agent === repairer().name
+    ? Effect.void
+    : new Unusable({ message: `run ${runId} is one of the agent ${agent}: this demo has ${repairer().name} alone.` })
 
 const judged = <E, R>(good: Effect.Effect<boolean, E, R>) =>
   Effect.flatMap(good, (good) => (good ? Effect.void : Effect.fail(new NotRepaired())))
@@ -56,6 +68,7 @@ const judged = <E, R>(good: Effect.Effect<boolean, E, R>) =>
 /** What is needed to go on with it, or why that cannot be. */
 const look = Effect.fnUntraced(function* (runId: string, elsewhere: string | undefined) {
   const info = yield* Run.get(runId)
+  yield* ours(info)
   const driver = yield* Status.driver(info)
   if (driver !== undefined) {
     return yield* new Unusable({
@@ -65,7 +78,7 @@ const look = Effect.fnUntraced(function* (runId: string, elsewhere: string | und
   const { session, status } = info
   if (session === undefined)
     return yield* new Unusable({ message: `run ${runId} does not say which folder it works on.` })
-  if (elsewhere === undefined && !(yield* FileSystem.FileSystem.use((fs) => fs.exists(session)))) {
+  if (elsewhere === undefined && !(yield* isThere(session))) {
     const what = Status.hasEnded(status) ? `has ended (${status}), and` : "cannot go on:"
     const then = Status.hasEnded(status) ? `\`show ${runId}\` says what came of it.` : "give a copy of it by --dir."
     return yield* new Unusable({ message: `run ${runId} ${what} the folder ${session} is gone: ${then}` })

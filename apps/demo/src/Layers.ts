@@ -2,7 +2,7 @@
  * Puts together everything that a Run of the demo needs.
  */
 import { type Agent, ProcessOwner } from "@waystone/core"
-import { CommandRunner, type FileError, FileTools, Folder } from "@waystone/tools"
+import { CommandRunner, FileError, FileTools, Folder } from "@waystone/tools"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { FileSystem } from "effect/FileSystem"
@@ -13,7 +13,7 @@ import type { Repairer } from "./Agent.ts"
 import * as OfflineModel from "./model/OfflineModel.ts"
 import { Project, type ProjectError } from "./Project.ts"
 import * as RunTests from "./RunTests.ts"
-import type { Scenario } from "./Scenario.ts"
+import type { Scenario } from "./scenario/Scenario.ts"
 import * as Stores from "./Stores.ts"
 
 export type Platform = FileSystem | Path.Path | ChildProcessSpawner
@@ -34,7 +34,9 @@ interface Wanted {
 
 /** The store is opened last, when it is certain that it does not lie in the folder. */
 export const layer = ({ project, scenario, store }: Wanted): Layer.Layer<Provided, ServicesError, Platform> => {
-  const folder = Layer.unwrap(Project.use(({ folder }) => Effect.succeed(Folder.layer(folder))))
+  const folder = Layer.unwrap(
+    Project.use(({ folder, source }) => Effect.succeed(source._tag === "Gone" ? gone(folder) : Folder.layer(folder)))
+  )
   const opened = Layer.unwrap(
     Project.use(({ folder }) => Effect.as(Stores.outside(store, folder), Stores.layer(store)))
   )
@@ -49,6 +51,19 @@ export const layer = ({ project, scenario, store }: Wanted): Layer.Layer<Provide
     OfflineModel.layer(scenario?.disturb),
     ProcessOwner.layer
   ).pipe(Layer.provideMerge(wrapped), Layer.provideMerge(project))
+}
+
+/** Nobody can tell anything about files that are gone: a call that had started has an unknown end. */
+const gone = (root: string): Layer.Layer<Folder.Folder> => {
+  const fail = (path: string) => Effect.fail(new FileError.FileUnavailable({ path, message: "The folder is gone." }))
+  return Layer.succeed(Folder.Folder, {
+    root,
+    locate: Effect.succeed,
+    list: () => fail("."),
+    read: fail,
+    create: fail,
+    update: fail
+  })
 }
 
 /** What the verbs need that only look at Runs or speak to them. */

@@ -7,36 +7,38 @@ import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
 import { spawn } from "node:child_process"
-import * as Calls from "./Calls.ts"
-import { Unusable } from "./Complaint.ts"
-import type * as Crash from "./Crash.ts"
-import * as Status from "./Status.ts"
+import * as Calls from "../Calls.ts"
+import { Unusable } from "../Complaint.ts"
+import type * as CrashProof from "./CrashProof.ts"
+import * as Status from "../Status.ts"
 
 /** How a process ended. */
-export interface End extends Crash.Death {
+export interface End extends CrashProof.Death {
   readonly code: number | undefined
 }
 
 /** Starts the demo once more, with these arguments; its output goes where that of this process goes. */
 export const child = (args: ReadonlyArray<string>): Effect.Effect<End, Unusable> =>
-  Effect.callback<{ readonly code: number | null; readonly signal: string | null }, Unusable>((resume) => {
-    const main = process.argv[1] ?? ""
-    const one = spawn(process.execPath, [...process.execArgv, main, ...args], {
-      stdio: ["ignore", "inherit", "inherit"]
-    })
-    one.once("error", ({ message }) =>
-      resume(Effect.fail(new Unusable({ message: `the process that is to die did not start: ${message}` })))
-    )
-    one.once("exit", (code, signal) => resume(Effect.succeed({ code, signal })))
-    // It pauses its Run and says so, as this process would.
-    return Effect.callback<void>((done) => {
-      if (one.exitCode !== null || one.signalCode !== null) return done(Effect.void)
-      one.once("exit", () => done(Effect.void))
-      one.kill("SIGTERM")
-    })
-  }).pipe(
-    Effect.flatMap(({ code, signal }) =>
-      Effect.map(Clock.currentTimeMillis, (at) => ({ code: code ?? undefined, signal: signal ?? undefined, at }))
+  Effect.callback<{ readonly pid: number; readonly code: number | null; readonly signal: string | null }, Unusable>(
+    (resume) => {
+      const main = process.argv[1] ?? ""
+      const one = spawn(process.execPath, [...process.execArgv, main, ...args], {
+        stdio: ["ignore", "inherit", "inherit"]
+      })
+      one.once("error", ({ message }) =>
+        resume(Effect.fail(new Unusable({ message: `the process that is to die did not start: ${message}` })))
+      )
+      one.once("exit", (code, signal) => resume(Effect.succeed({ pid: one.pid ?? 0, code, signal })))
+      // It pauses its Run and says so, as this process would.
+      return Effect.callback<void>((done) => {
+        if (one.exitCode !== null || one.signalCode !== null) return done(Effect.void)
+        one.once("exit", () => done(Effect.void))
+        one.kill("SIGTERM")
+      })
+    }
+  ).pipe(
+    Effect.flatMap(({ code, pid, signal }) =>
+      Effect.map(Clock.currentTimeMillis, (at) => ({ pid, code: code ?? undefined, signal: signal ?? undefined, at }))
     )
   )
 

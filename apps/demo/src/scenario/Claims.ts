@@ -2,13 +2,16 @@
  * What journals are asked, by all scenarios.
  */
 import type { RunEvent } from "@waystone/core"
-import type { Change } from "./Snapshot.ts"
+import type { Change } from "../Snapshot.ts"
+import type { Write } from "./WriteRecord.ts"
 
 export type Events = ReadonlyArray<RunEvent.RunEvent>
 
 /** What the demo saw of the folder: how its files differ from before the Run. */
 export interface Seen {
   readonly changes: ReadonlyArray<Change>
+  /** The writes that happened, where the scenario records them. */
+  readonly writes: ReadonlyArray<Write>
 }
 
 /** Something that the journal shows, or does not. */

@@ -21,9 +21,10 @@ import {
   tries,
   turns
 } from "./Claims.ts"
-import * as Crash from "./Crash.ts"
-import type { Disturbance } from "./model/OfflineModel.ts"
-import { RunTests, TestRun } from "./RunTests.ts"
+import * as CrashProof from "./CrashProof.ts"
+import type { Disturbance } from "../model/OfflineModel.ts"
+import { RunTests, TestRun } from "../RunTests.ts"
+import * as WriteRecord from "./WriteRecord.ts"
 
 export interface Scenario {
   readonly name: (typeof names)[number]
@@ -145,14 +146,20 @@ const timeout: Scenario = {
   }
 }
 
-/** The process that dies. Another one resumes the Run and proves it. */
+/** The process that dies. Another one resumes the Run, as `survivor`, and proves it. */
 const crash: Scenario = {
   name: "crash",
   says: "the process kills itself (SIGKILL) inside the first edit, when the file is written and its result is not recorded; another one resumes",
-  folder: (folder) =>
-    Effect.succeed({ ...folder, update: (path, change) => Effect.andThen(folder.update(path, change), dies) }),
-  prove: Crash.prove(undefined)
+  folder: (folder) => Effect.succeed(WriteRecord.recorded(folder, dies)),
+  prove: CrashProof.prove(undefined)
 }
+
+/** The process that goes on after `death`: what it writes is recorded as well. */
+export const survivor = (death: CrashProof.Death): Scenario => ({
+  ...crash,
+  folder: (folder) => Effect.succeed(WriteRecord.recorded(folder)),
+  prove: CrashProof.prove(death)
+})
 
 /** Ends this process as a power cut would: nothing is flushed, no finalizer runs. */
 const dies = Effect.andThen(

@@ -1,0 +1,27 @@
+/**
+ * `resume` goes on with a Run that rests, or whose process died.
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Command from "effect/cli/Command"
+import { spoken } from "../Complaint.ts"
+import * as RunTests from "../RunTests.ts"
+import * as Drive from "../Drive.ts"
+import { View } from "../View.ts"
+import * as Options from "./Options.ts"
+
+export const resume = Command.make(
+  "resume",
+  { run: Options.run, dir: Options.dir, testLimit: Options.testLimit },
+  ({ dir, run, testLimit }) =>
+    Effect.gen(function* () {
+      const { json, store } = yield* Options.kept
+      const folder = Option.getOrUndefined(yield* Options.located(dir))
+      yield* Effect.provide(Drive.resume({ runId: run, store, folder }), View.layer({ json }))
+    }).pipe(Effect.provideService(RunTests.Limit, Duration.seconds(testLimit)), spoken)
+).pipe(
+  Command.withDescription(
+    "Go on with a Run that was interrupted, is paused, or whose process died: nothing that was done is done again. Exits as the demo does"
+  )
+)

@@ -1,0 +1,41 @@
+/**
+ * `show` tells of one Run what it waits for, and what came of every call.
+ */
+import { Run } from "@waystone/core"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import * as Command from "effect/cli/Command"
+import * as Calls from "../Calls.ts"
+import { spoken } from "../Complaint.ts"
+import * as Layers from "../Layers.ts"
+import * as Drive from "../Drive.ts"
+import * as Status from "../Status.ts"
+import { Keeping } from "../Stores.ts"
+import { printer } from "./Print.ts"
+import * as Options from "./Options.ts"
+import * as WayOut from "./WayOut.ts"
+import * as Words from "./Words.ts"
+
+export const show = Command.make("show", { run: Options.run }, ({ run }) =>
+  Effect.gen(function* () {
+    const { json, store } = yield* Options.kept
+    const print = yield* printer(json)
+    const found = yield* Effect.provide(details(run), Layers.looking(store))
+    const now = yield* Clock.currentTimeMillis
+    const { calls, info, task, waits } = found
+    yield* print({ json: { _tag: "Run", ...info, waiting: waits, task, calls }, lines: Words.detailed(found, now) })
+  }).pipe(spoken)
+).pipe(Command.withDescription("Show one Run: its task, what it waits for and since when, and what came of every call"))
+
+const details = Effect.fnUntraced(function* (runId: string) {
+  const info = yield* Run.get(runId)
+  const entries = yield* Stream.runCollect(Run.events(runId, { follow: false }))
+  const task = Status.taskOf((yield* Drive.accepted(runId)).task)
+  const calls = Calls.asked(entries.map(({ event }) => event))
+  const { command } = yield* Keeping
+  const known = { runId, entries, checkpoints: yield* Run.checkpoints(runId), command }
+  const waits = info.waiting.map((wait) => ({ ...wait, wayOut: WayOut.of(known, wait) }))
+  const found: Words.Detailed = { info, status: yield* Status.worded(info), task, calls, waits }
+  return found
+})

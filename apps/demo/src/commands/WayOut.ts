@@ -1,0 +1,46 @@
+/**
+ * Says of each thing that a Run waits for how it goes on.
+ */
+import type { Run, RunEvent } from "@waystone/core"
+
+type Wait = Run.RunInfo["waiting"][number]
+
+interface Stored {
+  readonly seq: number
+  readonly event: RunEvent.RunEvent
+}
+
+/** What is known of the Run that waits. */
+export interface Known {
+  readonly runId: string
+  readonly entries: ReadonlyArray<Stored>
+  /** Where it can be forked. */
+  readonly checkpoints: ReadonlyArray<number>
+  /** The command that does something with a Run of this store. */
+  readonly command: (verb: string) => string
+}
+
+/** One sentence. */
+export const of = ({ checkpoints, command, entries, runId }: Known, { id, kind }: Wait): string => {
+  switch (kind) {
+    case "paused":
+      return `to go on: ${command(`resume ${runId}`)}`
+    case "retry":
+      return `it is tried again when its time has come: ${command(`resume ${runId}`)}`
+    case "approval":
+      return "a program answers it by Run.answer: Approve or Deny"
+    case "external":
+      return "a program answers it by Run.answer: Value"
+    case "in-doubt": {
+      const started = entries.findLast(({ event }) => event._tag === "ToolCallStarted" && event.callId === id)?.seq ?? 0
+      const before = checkpoints.findLast((seq) => seq < started)
+      const again = before === undefined ? [] : [`to make the call again: ${command(`fork ${runId} --at ${before}`)}`]
+      return [
+        "it had started, and nobody knows what became of it. Look at the files, then choose",
+        ...again,
+        `to give up: ${command(`cancel ${runId}`)}`,
+        "a program may answer it by Run.answer: RunAgain, TakeResult or TellFailed"
+      ].join("; ")
+    }
+  }
+}
