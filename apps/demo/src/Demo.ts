@@ -138,9 +138,11 @@ const objectionTo = (update: Update): string | undefined => {
   return `The run did not complete: it is ${outcome._tag.toLowerCase()}${why}.`
 }
 
-/** A person ended it or makes it wait: nobody asks for its tests. */
+/** A person ended it or makes it wait, or another process drives it in this folder: nobody asks for its tests here. */
 const isLeft = (update: Update): boolean =>
-  update._tag === "Ended" && (update.outcome._tag === "Cancelled" || update.outcome._tag === "Suspended")
+  update._tag === "Failed"
+    ? update.error.reason._tag === "RunBusy"
+    : update._tag === "Ended" && (update.outcome._tag === "Cancelled" || update.outcome._tag === "Suspended")
 
 /** Only what was changed. */
 const looked = Effect.fnUntraced(function* (before: Snapshot.Snapshot, objections: ReadonlyArray<string>) {

@@ -5,11 +5,10 @@
  * which it reads. What another runner prints is given as it is.
  */
 import { CommandRunner, Folder } from "@waystone/tools"
-import { Reconcile, ToolOptions } from "@waystone/core"
+import { ToolOptions } from "@waystone/core"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
@@ -64,20 +63,12 @@ export const RunTests = Tool.make("run_tests", {
 
 export const toolkit = Toolkit.make(RunTests)
 
-/**
- * In a fork a call that its original had started is not simply run again: the key is another one. Whatever became of
- * that test run, it left nothing that another one must not do again.
- */
-const again = Reconcile.layer(RunTests, () => Effect.succeed({ _tag: "NeverStarted" }))
-
-const handlers = toolkit.toLayer(
+export const layer = toolkit.toLayer(
   Effect.gen(function* () {
     const context = yield* Effect.context<CommandRunner.CommandRunner | Folder.Folder>()
     return toolkit.of({ run_tests: () => Effect.provideContext(run, context) })
   })
 )
-
-export const layer = Layer.merge(handlers, again)
 
 /** All tests of the project, once. */
 export const run: Effect.Effect<TestRun, TestsUnavailable, CommandRunner.CommandRunner | Folder.Folder> = Effect.gen(

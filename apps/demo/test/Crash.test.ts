@@ -9,7 +9,7 @@ import type { Seen } from "../src/scenario/Claims.ts"
 import * as CrashProof from "../src/scenario/CrashProof.ts"
 import { finished, own, start } from "./process.ts"
 
-vi.setConfig({ testTimeout: 240_000 })
+vi.setConfig({ testTimeout: 400_000 })
 
 const lines = (out: string) =>
   out

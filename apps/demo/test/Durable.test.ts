@@ -114,7 +114,7 @@ describe.skipIf(process.platform === "win32")("a Run that was left goes on", () 
         busy.push(done("cancel", runId, "--reason", "enough"))
       },
       "--dir",
-      slow()
+      waiting(join(own.home, "never"))
     )
     const { code, out } = await end
     // Its tests were ended, not waited for.
@@ -132,7 +132,13 @@ describe.skipIf(process.platform === "win32")("a Run that was left goes on", () 
 
   it("pause from another process lets it finish the call, and says how to go on", async () => {
     const asked: Array<ReturnType<typeof done>> = []
-    const { end } = await until(/… run_tests/, (runId) => asked.push(done("pause", runId)), "--dir", slow(4))
+    const go = join(own.home, "go")
+    const { end } = await until(
+      /… run_tests/,
+      (runId) => asked.push(done("pause", runId).finally(() => writeFileSync(go, ""))),
+      "--dir",
+      waiting(go)
+    )
     const { code, out } = await end
     expect((await asked[0])?.out).toContain("To go on: npm run demo -- resume ")
     expect(code).toBe(1)
@@ -143,12 +149,11 @@ describe.skipIf(process.platform === "win32")("a Run that was left goes on", () 
   })
 })
 
-/** A project whose tests take so many seconds. */
-const slow = (seconds = 30): string => {
-  const folder = ownFolder("slow")
-  const test = `import { test } from "node:test"\ntest("slow", () => new Promise((done) => setTimeout(done, ${seconds}000)))\n`
-  cpSync(join(bundled, "package.json"), join(folder, "package.json"))
-  writeFileSync(join(folder, "test/slow.test.js"), test)
+/** A project whose tests end when there is a file `go`. */
+const waiting = (go: string): string => {
+  const folder = ownFolder("waiting")
+  const test = `import { test } from "node:test"\nimport { existsSync } from "node:fs"\nimport { setTimeout } from "node:timers/promises"\ntest("waits", async () => { while (!existsSync(${JSON.stringify(go)})) await setTimeout(50) })\n`
+  writeFileSync(join(folder, "test/waiting.test.js"), test)
   return folder
 }
 

@@ -4,12 +4,14 @@
 import { Run } from "@waystone/core"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { spoken, Unusable } from "../Complaint.ts"
 import * as Layers from "../Layers.ts"
 import * as Project from "../Project.ts"
 import { newRunId } from "../RunId.ts"
+import { completed } from "../scenario/Claims.ts"
 import * as Stores from "../Stores.ts"
 import * as Options from "./Options.ts"
 import { printer } from "./Print.ts"
@@ -20,7 +22,9 @@ export const fork = Command.make(
     run: Options.run,
     at: Flag.Int("at").pipe(
       Flag.withMetavar("seq"),
-      Flag.withDescription("The checkpoint to begin after: the end of an append (default: the last one)"),
+      Flag.withDescription(
+        "The checkpoint to begin after: the end of an append (default: the last one at which no call was running)"
+      ),
       Flag.optional
     ),
     dir: Options.dir
@@ -63,8 +67,8 @@ interface Wanted {
 }
 
 const forked = Effect.fnUntraced(function* ({ at: asked, named, runId }: Wanted) {
-  const { seq, session } = yield* Run.get(runId)
-  const at = yield* checkpoint(runId, asked ?? seq)
+  const { session } = yield* Run.get(runId)
+  const at = yield* asked === undefined ? settled(runId) : checkpoint(runId, asked)
   const id = yield* newRunId
   const { folder, remove } = yield* named === undefined
     ? copied(id, runId, session)
@@ -84,6 +88,16 @@ const copied = Effect.fnUntraced(function* (id: string, runId: string, folder: s
 
 /** So many checkpoints near the one that was asked for are offered. */
 const offered = 12
+
+/** The last checkpoint before any call that has started and has no result: in a fork such a call would be in doubt. */
+const settled = Effect.fnUntraced(function* (runId: string) {
+  const entries = yield* Stream.runCollect(Run.events(runId, { follow: false }))
+  const done = new Set(completed(entries.map(({ event }) => event)).map(({ callId }) => callId))
+  const open = entries.find(({ event }) => event._tag === "ToolCallStarted" && !done.has(event.callId))
+  const end = open?.seq ?? Number.POSITIVE_INFINITY
+  const ends = yield* Run.checkpoints(runId)
+  return ends.findLast((seq) => seq < end) ?? 1
+})
 
 const checkpoint = Effect.fnUntraced(function* (runId: string, at: number) {
   const ends = yield* Run.checkpoints(runId)
