@@ -1,0 +1,98 @@
+/** The contract as pure functions: parts 2, 3, 4 and 6 of docs/write-a-store.md. Nothing here knows about files. */
+import type { CheckpointStore } from "@waystone/core"
+
+/** What is kept of a Run beside its events. */
+export interface Row {
+  readonly seq: number
+  readonly epoch: number
+  readonly owner?: string
+  /** When the lease ends: epoch ms by the store's clock. */
+  readonly until: number
+  readonly head: CheckpointStore.HeadRow
+}
+
+/** An answer, and what must be written together with it; without a row nothing is. */
+export interface Decision<Answer> {
+  readonly answer: Answer
+  readonly row?: Row
+  readonly events?: ReadonlyArray<CheckpointStore.StoredEvent>
+}
+
+/** Fenced, then Conflict, then everything at once. */
+export const append = (
+  row: Row | undefined,
+  { epoch, events, expectedSeq, head, lease }: CheckpointStore.Append,
+  now: number
+): Decision<CheckpointStore.AppendResult> => {
+  if (row !== undefined && epoch !== 0 && epoch !== row.epoch) return { answer: { _tag: "Fenced" } }
+  const seq = row?.seq ?? 0
+  if (seq !== expectedSeq) return { answer: { _tag: "Conflict", seq } }
+  const created = { epoch, until: now + (lease?.ttlMillis ?? 0), ...(lease && { owner: lease.owner }) }
+  return {
+    answer: { _tag: "Committed" },
+    row: { ...(row ?? created), seq: seq + events.length, head },
+    events: events.map((body, i) => ({ seq: seq + i + 1, epoch, body, ends: i === events.length - 1 }))
+  }
+}
+
+/** Busy, or the next epoch. The claim of an unknown Run writes nothing. */
+export const claim = (
+  row: Row | undefined,
+  { owner, takeover, ttlMillis }: CheckpointStore.Lease & { readonly takeover?: number },
+  now: number
+): Decision<CheckpointStore.ClaimResult> => {
+  if (row === undefined) return { answer: { _tag: "Claimed", epoch: 1, seq: 0 } }
+  const { owner: previous } = row
+  if (previous !== undefined && row.until > now && takeover !== row.epoch) {
+    return { answer: { _tag: "Busy", epoch: row.epoch, owner: previous } }
+  }
+  const epoch = row.epoch + 1
+  return {
+    answer: { _tag: "Claimed", epoch, seq: row.seq, ...(previous !== undefined && { previous }) },
+    row: { ...row, epoch, owner, until: now + ttlMillis }
+  }
+}
+
+/** What only the holder of that epoch may change: true and the new row, else false. */
+export const held =
+  (epoch: number, change: (row: Row, now: number) => Row) =>
+  (row: Row | undefined, now: number): Decision<boolean> =>
+    row === undefined || row.epoch !== epoch ? { answer: false } : { answer: true, row: change(row, now) }
+
+export const unowned = (row: Row): Row => {
+  const { owner: _, ...rest } = row
+  return rest
+}
+
+export const entryOf = (runId: string, row: Row, now: number): CheckpointStore.Entry => ({
+  ...row.head,
+  runId,
+  seq: row.seq,
+  epoch: row.epoch,
+  ...(row.owner !== undefined && { owner: row.owner }),
+  live: row.owner !== undefined && row.until > now
+})
+
+const matches = (row: CheckpointStore.Entry, filter: CheckpointStore.Filter, now: number): boolean =>
+  (filter.status?.includes(row.status) ?? true) &&
+  (filter.waiting === undefined || row.waiting.includes(filter.waiting)) &&
+  (filter.agent?.includes(row.agent) ?? true) &&
+  (filter.session === undefined || row.session === filter.session) &&
+  (filter.parent === undefined || (row.parent ?? null) === filter.parent) &&
+  (filter.updatedBefore === undefined || row.updatedAt < filter.updatedBefore) &&
+  (filter.due !== true || row.status === "running" || (row.wakeAt !== undefined && row.wakeAt <= now))
+
+type Place = NonNullable<CheckpointStore.Page["after"]>
+const byAge = (a: Place, b: Place): number =>
+  a.updatedAt - b.updatedAt || (a.runId < b.runId ? -1 : a.runId > b.runId ? 1 : 0)
+
+export const page = (
+  entries: ReadonlyArray<CheckpointStore.Entry>,
+  filter: CheckpointStore.Filter,
+  { after, limit }: CheckpointStore.Page,
+  now: number
+): ReadonlyArray<CheckpointStore.Entry> =>
+  entries
+    .filter((row) => matches(row, filter, now) && (after === undefined || byAge(row, after) > 0))
+    .toSorted(byAge)
+    .slice(0, limit)

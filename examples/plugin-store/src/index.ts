@@ -1,0 +1,1 @@
+export * as FolderStore from "./FolderStore.ts"
