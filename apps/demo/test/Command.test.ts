@@ -6,7 +6,8 @@ import { join } from "node:path"
 import { vi } from "vitest"
 import * as Bugs from "../src/Bugs.ts"
 import { bundled } from "../src/Project.ts"
-import { finished, main, own, start } from "./process.ts"
+import { main } from "./paths.ts"
+import { finished, own, start, startSources } from "./process.ts"
 
 vi.setConfig({ testTimeout: 120_000 })
 
@@ -21,7 +22,7 @@ const sourceIn = (folder: string): string => readFileSync(join(folder, Bugs.file
 
 describe("the command", () => {
   it("tells what the agent did and why it stopped, exits with 0 and leaves nothing behind", async () => {
-    const { code, err, out } = await finished(start())
+    const { code, err, out } = await finished(startSources())
     expect({ code, err }).toEqual({ code: 0, err: "" })
     // No terminal, no colours.
     expect(out).not.toContain("\u001b")

@@ -7,8 +7,7 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, beforeEach } from "vitest"
-
-export const main = join(import.meta.dirname, "../src/main.ts")
+import { bundle, main } from "./paths.ts"
 
 /** The folders of the test that runs. */
 export const own = { temporary: "", home: "" }
@@ -25,11 +24,21 @@ afterEach(() => {
 /** Where it keeps its Runs by default. */
 export const standardFile = () => join(own.home, "data/waystone/runs.db")
 
-export const start = (...args: ReadonlyArray<string>): ChildProcess =>
-  spawn(process.execPath, ["--conditions=@waystone/source", main, ...args], {
-    env: { PATH: process.env["PATH"], HOME: own.home, XDG_DATA_HOME: join(own.home, "data"), TMPDIR: own.temporary },
+const run = (program: ReadonlyArray<string>): ChildProcess =>
+  spawn(process.execPath, program, {
+    env: {
+      PATH: process.env["PATH"],
+      HOME: own.home,
+      XDG_DATA_HOME: join(own.home, "data"),
+      TMPDIR: own.temporary,
+      NODE_COMPILE_CACHE: join(bundle, "compiled")
+    },
     stdio: ["ignore", "pipe", "pipe"]
   })
+
+export const start = (...args: ReadonlyArray<string>) => run([join(bundle, "main.mjs"), ...args])
+/** From its sources, as `npm run demo` does. */
+export const startSources = (...args: ReadonlyArray<string>) => run(["--conditions=@waystone/source", main, ...args])
 
 export const finished = async (child: ChildProcess, onOutput?: (out: string) => void) => {
   let out = ""

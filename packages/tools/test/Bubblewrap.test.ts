@@ -162,7 +162,9 @@ describe.skipIf(!linux)("Bubblewrap", () => {
     it.live("nothing of the home folder is there, and HOME is private", () =>
       Effect.gen(function* () {
         const { output } = yield* sh(`ls -A '${homedir()}'; echo "[$HOME]"; cd && pwd; ls -A`)
-        expect(output).toMatch(/No such file[^]*\[\/tmp\]\n\/tmp\n/)
+        // Two pipes: what stands on one comes before or after what stands on the other.
+        expect(output).toContain("No such file")
+        expect(output).toContain("[/tmp]\n/tmp\n")
       })
     )
 
