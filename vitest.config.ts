@@ -19,8 +19,8 @@ export default defineConfig({
   test: {
     // Processes that a test forks from process.execArgv see the source too.
     execArgv: [`--conditions=${condition}`],
-    // One more than vitest would start on two cores: many tests wait for timers and processes.
-    maxWorkers: Math.max(2, availableParallelism()),
+    // More than there are cores: many tests wait for timers, disks and other processes.
+    maxWorkers: availableParallelism() + 1,
     // Only what hangs takes that long, however busy the machine is: tests do not measure time.
     testTimeout: 120_000,
     hookTimeout: 120_000,
