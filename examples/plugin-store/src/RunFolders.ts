@@ -200,7 +200,12 @@ export const rows = (at: Place) =>
   refused(
     Effect.gen(function* () {
       const ids = (yield* Disk.list(at.runs)).flatMap((entry) => (entry.isDirectory() ? (idOf(entry.name) ?? []) : []))
-      const lasts = yield* Effect.forEach(ids, (runId) => load(at, runId), { concurrency: 16 })
+      // One damaged Run must not keep the others from being found.
+      const sound = (runId: string) =>
+        Effect.catchTag(load(at, runId), "CheckpointCorrupt", ({ message }) =>
+          Effect.as(Effect.logWarning(`Left out of a list: ${message}`), undefined)
+        )
+      const lasts = yield* Effect.forEach(ids, sound, { concurrency: 16 })
       return { now: Date.now(), rows: lasts.flatMap((last) => (last === undefined ? [] : [last.kept])) }
     })
   )

@@ -3,7 +3,7 @@ import { expect, it } from "@effect/vitest"
 import { CheckpointStore, ProcessOwner, Run } from "@waystone/core"
 import { AnswerLosingStore, CheckpointStoreSuite, ScriptedModel, YieldingStore } from "@waystone/core/testing"
 import { FolderStore } from "@waystone/example-plugin-store"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Logger } from "effect"
 import {
   existsSync,
   mkdirSync,
@@ -34,8 +34,19 @@ const capabilities = (folder: string): CheckpointStoreSuite.Capabilities => ({
       const aside = readdirSync(join(folder, "unfinished")).filter((name) => name.startsWith(`${nameOf(runId)}.`))
       return ofRun.length + aside.length
     }),
+  damage: (runId) =>
+    Effect.sync(() => {
+      const run = join(folder, "runs", nameOf(runId))
+      truncateSync(lastFileOf(run), 20)
+      return Effect.sync(() => `${lastFileOf(run)}: ${readFileSync(lastFileOf(run), "utf8")}`)
+    }),
   peer: peer(folder)
 })
+
+const lastFileOf = (run: string): string => {
+  const files = join(run, readdirSync(run)[0] ?? "")
+  return join(files, readdirSync(files).toSorted().at(-1) ?? "")
+}
 
 describe("the rules of a store", () => {
   const folder = newFolder()
@@ -103,13 +114,18 @@ describe("damage is told, and left as it is", () => {
       const refused: ReadonlyArray<Effect.Effect<unknown, CheckpointStore.StoreError>> = [
         store.head("r"),
         store.read("r", everything),
-        store.list({}, { limit: 1 }),
         store.claim({ runId: "r", owner: "o", ttlMillis: 1 }),
         store.append({ runId: "r", epoch: 0, expectedSeq: 3, events: ["e"], head: head("h") }),
         store.remove("r", 3)
       ]
       for (const error of yield* Effect.forEach(refused, Effect.flip))
         expect(error).toMatchObject(corrupt("000003.json"))
+      yield* store.append({ runId: "sound", epoch: 0, expectedSeq: 0, events: ["e"], head: head("h") })
+      const said: Array<string> = []
+      const logger = Logger.make(({ message }) => void said.push(String(message)))
+      const listed = yield* Effect.provide(store.list({}, { limit: 1 }), Logger.layer([logger]))
+      expect(listed.map(({ runId }) => runId)).toEqual(["sound"])
+      expect(said).toEqual([expect.stringContaining("Run r: event 0 is damaged at 000003.json")])
       expect(readFileSync(file, "utf8")).toHaveLength(20)
     })
   )

@@ -1,5 +1,6 @@
 /**
- * Lists Runs: walks a set of the index, and asks the head of each Run that it names.
+ * Lists Runs: walks a set of the index, and asks the head of each Run that it names. One whose head is damaged is left out and
+ * named in the log: it must not keep the others from being found.
  *
  * @since 0.1.0
  */
@@ -87,7 +88,11 @@ const check = Effect.fnUntraced(function* (
   { set, ...deps }: Walk,
   { runId, updatedAt }: Aged
 ): Effect.fn.Return<{ readonly seen: Seen | undefined; readonly moved: boolean }, CheckpointStore.StoreError> {
-  const seen = yield* look(deps, runId)
+  const seen = yield* Effect.catchTag(look(deps, runId), "CheckpointCorrupt", ({ message }) =>
+    Effect.as(Effect.logWarning(`Left out of a list: ${message}`), "damaged" as const)
+  )
+  // Its place in the index is left as it is, like all of it.
+  if (seen === "damaged") return { seen: undefined, moved: false }
   const row = seen?.entry
   if (row === undefined || !RunIndex.setsOf(row).includes(set)) {
     yield* RunIndex.take(deps, { runId, updatedAt, outOf: [set] })

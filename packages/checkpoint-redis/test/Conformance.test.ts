@@ -54,6 +54,16 @@ const leftovers = (runId: string) =>
     return keys.filter((key) => key.includes(runId)).length + scores.filter((score) => score !== null).length
   })
 
+/** The head has lost what lists ask for. */
+const damage = (runId: string) =>
+  Effect.promise(async () => {
+    const key = `${prefix}:{${runId}}:head`
+    await redis?.send("HSET", key, "row", "{")
+    return Effect.promise(async () =>
+      JSON.stringify(await redis?.send("HMGET", key, "seq", "epoch", "row", "updatedAt", "body"))
+    )
+  })
+
 afterAll(async () => {
   if (redis !== undefined) await TestServer.clean(redis, prefix)
   await redis?.stop()
@@ -63,7 +73,7 @@ afterAll(async () => {
 describe.skipIf(redis === undefined)("RedisStore", () => {
   CheckpointStoreSuite.register(it.live, {
     layer: RedisStore.layerUrl({ url, ...options }),
-    capabilities: { reopen: open(url, options), leftovers, peer, watch: true }
+    capabilities: { reopen: open(url, options), leftovers, damage, peer, watch: true }
   })
 })
 

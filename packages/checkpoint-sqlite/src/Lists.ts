@@ -2,25 +2,59 @@
  * Lists the heads of Runs, oldest first.
  *
  * The Runs that are `running` and those that are not are found by indexes of their own and merged by SQLite: an index over
- * `updated_at` of all of them would be written by every append.
+ * `updated_at` of all of them would be written by every append. A Run whose row is damaged is left out and named in the log:
+ * it must not keep the others from being found.
  *
  * @since 0.1.0
  */
-import type { CheckpointStore } from "@waystone/core"
+import { type CheckpointStore, RunError } from "@waystone/core"
+import * as Effect from "effect/Effect"
 import type { SQLInputValue } from "node:sqlite"
 import type { Connection } from "./Connection.ts"
-import { entry, entryColumns, now } from "./Row.ts"
+import { Damaged } from "./Failure.ts"
+import { entry, entryColumns, now, type Row } from "./Row.ts"
 
 type Filter = CheckpointStore.Filter
 type Page = CheckpointStore.Page
 
 export const make = (connection: Connection): Pick<CheckpointStore.CheckpointStore["Service"], "list"> => ({
   list: (filter, page) =>
-    connection.attempt(undefined, () => {
-      const { parameters, sql } = query(filter, page)
-      return connection.db.prepare(sql).all(parameters).map(entry)
-    })
+    Effect.flatMap(
+      connection.attempt(undefined, () => found(connection, query(filter, page), page.limit)),
+      ({ damaged, entries }) => Effect.as(Effect.forEach(damaged, leftOut, { discard: true }), entries)
+    )
 })
+
+interface Found {
+  readonly entries: ReadonlyArray<CheckpointStore.Entry>
+  readonly damaged: ReadonlyArray<Damaged>
+}
+
+/** A page of sound Runs: what is left out must not make it short, since a short page is the last one (C6). */
+const found = (connection: Connection, query: Query, wanted: number, limit = wanted): Found => {
+  const rows = connection.db.prepare(query.sql).all({ ...query.parameters, $limit: limit })
+  const entries: Array<CheckpointStore.Entry> = []
+  const damaged: Array<Damaged> = []
+  for (const row of rows) {
+    const one = entryOrDamage(row)
+    if (one instanceof Damaged) damaged.push(one)
+    else entries.push(one)
+  }
+  if (entries.length < wanted && rows.length === limit) return found(connection, query, wanted, wanted + damaged.length)
+  return { entries: entries.slice(0, wanted), damaged }
+}
+
+const entryOrDamage = (row: Row): CheckpointStore.Entry | Damaged => {
+  try {
+    return entry(row)
+  } catch (cause) {
+    if (cause instanceof Damaged && cause.runId !== undefined) return cause
+    throw cause
+  }
+}
+
+const leftOut = ({ path, runId = "", seq }: Damaged) =>
+  Effect.logWarning(`Left out of a list: ${new RunError.CheckpointCorrupt({ runId, seq, path }).message}`)
 
 interface Query {
   readonly sql: string
@@ -62,7 +96,9 @@ const conditionsOf = (
   else if (parent !== undefined) found.push({ sql: "parent = $parent", values: { $parent: parent } })
   if (updatedBefore !== undefined) found.push({ sql: "updated_at < $before", values: { $before: updatedBefore } })
   if (waiting !== undefined) {
-    const sql = "EXISTS (SELECT 1 FROM json_each(waiting) WHERE value = $waiting)"
+    // What is no JSON is let through: it is damage, and no error of the whole query.
+    const named = "EXISTS (SELECT 1 FROM json_each(waiting) WHERE value = $waiting)"
+    const sql = `CASE WHEN json_valid(waiting) THEN ${named} ELSE TRUE END`
     found.push({ sql, values: { $waiting: waiting } })
   }
   if (after !== undefined) {

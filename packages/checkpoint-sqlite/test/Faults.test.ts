@@ -3,6 +3,7 @@ import { DatabaseSync } from "node:sqlite"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Logger from "effect/Logger"
 import * as Scope from "effect/Scope"
 import * as Exit from "effect/Exit"
 import { Driver } from "../src/SqliteDriver.ts"
@@ -300,13 +301,22 @@ describe("RI-131 corrupt", () => {
     })
   )
 
-  it.live("RI-106 a list that meets a damaged row names the Run that it belongs to", () =>
+  it.live("RI-106 a list leaves a damaged row out, names its Run in the log, and goes on with the others", () =>
     Effect.gen(function* () {
       const path = yield* filled()
-      change(path, "UPDATE runs SET waiting = 'no'")
       const one = yield* store(path)
-      const error = yield* failure(one.list({}, { limit: 10 }))
-      expect(error).toMatchObject({ _tag: "CheckpointCorrupt", runId: "r", path: "runs.waiting" })
+      for (const runId of ["s", "t"]) yield* one.append({ ...append(0), runId })
+      change(path, "UPDATE runs SET waiting = 'no' WHERE run_id <> 't'")
+      const said: Array<unknown> = []
+      const logger = Logger.make(({ logLevel, message }) => void said.push([logLevel, String(message)]))
+      const listed = Effect.provide(one.list({}, { limit: 1 }), Logger.layer([logger]))
+      expect((yield* listed).map(({ runId }) => runId)).toEqual(["t"])
+      for (const runId of ["r", "s"]) {
+        expect(said).toContainEqual([
+          "Warn",
+          expect.stringContaining(`Run ${runId}: event 0 is damaged at runs.waiting`)
+        ])
+      }
     })
   )
 })

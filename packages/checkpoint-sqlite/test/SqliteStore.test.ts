@@ -43,6 +43,13 @@ const leftovers = (path: string) => (runId: string) =>
     return Number(found?.["n"])
   })
 
+/** What a Run waits for is no JSON any more. */
+const damage = (path: string) => (runId: string) =>
+  Effect.sync(() => {
+    change(path, `UPDATE runs SET waiting = 'no' WHERE run_id = '${runId}'`)
+    return Effect.sync(() => JSON.stringify(rows(path, `SELECT * FROM runs WHERE run_id = '${runId}'`)))
+  })
+
 const suite = (
   name: string,
   durability: "power-loss" | "process",
@@ -58,6 +65,7 @@ const suite = (
       capabilities: {
         reopen: SqliteStore.make(options),
         leftovers: leftovers(options.file),
+        damage: damage(options.file),
         ...(several ? { peer: peer(options.file) } : undefined)
       }
     })

@@ -132,9 +132,12 @@ export class CheckpointStore extends Context.Service<
     }) => Effect.Effect<boolean, StoreError>
     /** The Run has no owner any more, its epoch stays. Does nothing if that epoch is not the Run's. */
     readonly release: (request: { readonly runId: string; readonly epoch: number }) => Effect.Effect<void, StoreError>
-    /** The entries for which every given field of the filter holds, by `updatedAt`, then by run id. */
+    /**
+     * The entries for which every given field of the filter holds, by `updatedAt`, then by run id. A Run whose head is damaged is
+     * left out and named in the log: it must not keep the others from being found.
+     */
     readonly list: (filter: Filter, page: Page) => Effect.Effect<ReadonlyArray<Entry>, StoreError>
-    /** Everything of the Run is gone. False if it is unknown or not at that seq. */
+    /** Everything of the Run is gone, in one step. False if it is unknown or not at that seq. */
     readonly remove: (runId: string, expectedSeq: number) => Effect.Effect<boolean, StoreError>
     /** Hints that somebody else may have written to the Run; may be lost, late, doubled or wrong. Optional. */
     readonly watch?: (runId: string) => Stream.Stream<void, StoreError>

@@ -1,14 +1,23 @@
-import { describe, expect, it } from "@effect/vitest"
+import { mkdtempSync, rmSync } from "node:fs"
+import { readFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, describe, expect, it } from "@effect/vitest"
 import { CheckpointStore } from "@waystone/core"
 import { CheckpointStoreSuite } from "@waystone/core/testing"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import { TestClock } from "effect/testing"
 import { bare, blocksOf, read, statementsOf } from "./support/blocks.ts"
 import * as Guide from "./support/guide.ts"
 import * as GuideSuite from "./support/guideSuite.ts"
+import * as MyStore from "./support/guideStore.ts"
 
 const guide = read("../../../docs/write-a-store.md")
-const compiled = bare(read("support/guide.ts")) + bare(read("support/guideSuite.ts"))
+/** The test's own files are called otherwise. */
+const compiled = ["guide", "guideSuite", "guideChild"]
+  .map((name) => bare(read(`support/${name}.ts`)).replace("guideChild.ts", "peer.ts"))
+  .join("")
 const blocks = blocksOf(guide)
 const capabilities = guide.slice(guide.indexOf("## 8."), guide.indexOf("## 9."))
 
@@ -25,6 +34,7 @@ const numbersIn = (text: string): ReadonlyArray<string> =>
 const everything: CheckpointStoreSuite.Capabilities = {
   reopen: CheckpointStore.CheckpointStore.use(Effect.succeed),
   leftovers: () => Effect.succeed(0),
+  damage: () => Effect.succeed(Effect.succeed("")),
   peer: Effect.die("not started"),
   watch: true
 }
@@ -34,8 +44,8 @@ describe("docs/write-a-store.md", () => {
     for (const statement of statementsOf(block)) expect(compiled).toContain(statement)
   })
 
-  it("shows eight blocks", () => {
-    expect(blocks.length).toBe(8)
+  it("shows ten blocks", () => {
+    expect(blocks.length).toBe(10)
   })
 
   it("has every rule of the suite in the table of the contract, and no other", () => {
@@ -94,20 +104,43 @@ describe("a store after the guide that loses answers", () => {
   GuideSuite.prove(GuideSuite.forgetful(Effect.map(backend, Guide.make)), {})
 })
 
+describe("a store after the guide in files, with what the guide says of capabilities", () => {
+  const folder = mkdtempSync(join(tmpdir(), "waystone-guide-"))
+  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+  // Its clock is a real one.
+  const { advance: _, ...capabilities } = GuideSuite.capabilities(folder)
+  const looking = CheckpointStoreSuite.rules(capabilities).filter(({ name }) => /^CS(16|55|57)/.test(name))
+  for (const { name, run } of looking) it.live(name, () => Effect.provide(run, MyStore.layer(folder)))
+})
+
+describe("a Run on a store after the guide, killed at every point", () => {
+  GuideSuite.crash(Effect.map(backend, Guide.make))
+})
+
 describe("what the guide shows beside", () => {
   it.live("a peer obeys until it is killed", () =>
     Effect.gen(function* () {
-      const peer = yield* Guide.peer(new URL("support/guideChild.ts", import.meta.url), [])
+      const peer = yield* Guide.peer(new URL("support/guideChild.ts", import.meta.url), [tmpdir()])
       const claim = { runId: "r", owner: "o", ttlMillis: 1000 }
       expect(yield* peer.ask({ _tag: "Claim", claim })).toEqual({ _tag: "Claimed", epoch: 1, seq: 0 })
       yield* peer.kill
     })
   )
 
-  it.effect("work that throws is StoreUnavailable, and what is not as it should be is CheckpointCorrupt", () =>
+  it.live("what the system refuses is StoreUnavailable, and a bug stays a defect", () =>
     Effect.gen(function* () {
-      const failed = yield* Effect.flip(Guide.attempt("data", () => Promise.reject(new Error("no room"))))
-      expect(failed).toMatchObject({ _tag: "StoreUnavailable", detail: "data: no room" })
+      const nowhere = join(tmpdir(), "waystone-is-not-here")
+      const failed = yield* Effect.flip(Guide.attempt("data", () => readFile(nowhere)))
+      expect(failed).toMatchObject({ _tag: "StoreUnavailable", detail: expect.stringMatching(/^data: ENOENT/) })
+      const bug = new TypeError("no function")
+      for (const work of [() => Promise.reject(bug), () => Effect.runPromise(Effect.die(bug))]) {
+        expect(yield* Effect.exit(Guide.attempt("data", work))).toEqual(Exit.die(bug))
+      }
+    })
+  )
+
+  it.effect("what is not as it should be is CheckpointCorrupt", () =>
+    Effect.gen(function* () {
       const isText = (value: unknown): value is string => typeof value === "string"
       const read = (text: string) => Guide.parsed({ runId: "r", seq: 2, text }, isText)
       expect(yield* read('"a"')).toBe("a")

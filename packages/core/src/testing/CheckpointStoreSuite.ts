@@ -16,9 +16,11 @@ import type { CheckpointStore } from "../CheckpointStore.ts"
 import type { Capabilities, Rule, Skipped } from "./StoreRules.ts"
 import * as Appends from "./StoreRulesOfAppends.ts"
 import * as Contents from "./StoreRulesOfContents.ts"
+import * as Damage from "./StoreRulesOfDamage.ts"
 import * as Leases from "./StoreRulesOfLeases.ts"
 import * as Lists from "./StoreRulesOfLists.ts"
 import * as Processes from "./StoreRulesOfProcesses.ts"
+import * as Removal from "./StoreRulesOfRemoval.ts"
 
 export { type Answer, obey, type Order, type Peer } from "./StorePeer.ts"
 export { Broken, type Capabilities, type Rule, type Skipped } from "./StoreRules.ts"
@@ -29,6 +31,8 @@ const all = (capabilities: Capabilities): ReadonlyArray<Rule | Skipped> =>
     ...Appends.rules(capabilities),
     ...Leases.rules(capabilities),
     ...Lists.rules(capabilities),
+    ...Removal.rules(capabilities),
+    ...Damage.rules(capabilities),
     ...Processes.rules(capabilities)
   ].toSorted((a, b) => (a.name < b.name ? -1 : 1))
 

@@ -14,12 +14,14 @@ export type Order =
   | { readonly _tag: "Claim"; readonly claim: Lease & { readonly runId: string } }
   /** Appends batches to a new Run, one after the other, and answers only after `fillBatches` of them. */
   | { readonly _tag: "Fill"; readonly runId: string; readonly batch: number; readonly agent: string }
+  /** Begins a Run with one batch and removes it, again and again, and answers only after `fillBatches` rounds. */
+  | { readonly _tag: "Redo"; readonly runId: string; readonly batch: number; readonly agent: string }
 
 /** What it says then: JSON, too. */
 export type Answer =
   | AppendResult
   | ClaimResult
-  | { readonly _tag: "Filled" }
+  | { readonly _tag: "Filled" | "Redone" }
   | { readonly _tag: "Failed"; readonly message: string }
 
 /** Another process, as the suite sees it. It is told one thing at a time. */
@@ -57,6 +59,8 @@ const done = (store: CheckpointStore["Service"], order: Order): Effect.Effect<An
       return store.claim(order.claim)
     case "Fill":
       return filled(store, order)
+    case "Redo":
+      return redone(store, order)
   }
 }
 
@@ -65,11 +69,30 @@ const filled = Effect.fnUntraced(function* (
   { agent, batch, runId }: Extract<Order, { readonly _tag: "Fill" }>
 ): Effect.fn.Return<Answer, StoreError> {
   for (let round = 0; round < fillBatches; round++) {
-    const head = { status: "running", agent, waiting: [], updatedAt: round, body: `${round}` }
-    const events = Array.from({ length: batch }, (_, i) => `${round}/${i}`)
-    const result = yield* store.append({ runId, epoch: 0, expectedSeq: round * batch, events, head })
+    const result = yield* store.append({ runId, expectedSeq: round * batch, ...written(agent, round, batch) })
     if (result._tag !== "Committed") return result
     yield* Effect.yieldNow
   }
   return { _tag: "Filled" }
+})
+
+const redone = Effect.fnUntraced(function* (
+  store: CheckpointStore["Service"],
+  { agent, batch, runId }: Extract<Order, { readonly _tag: "Redo" }>
+): Effect.fn.Return<Answer, StoreError> {
+  for (let round = 0; round < fillBatches; round++) {
+    const result = yield* store.append({ runId, expectedSeq: 0, ...written(agent, round, batch) })
+    if (result._tag !== "Committed") return result
+    yield* Effect.yieldNow
+    if (!(yield* store.remove(runId, batch))) return { _tag: "Failed", message: `round ${round} was not removed` }
+    yield* Effect.yieldNow
+  }
+  return { _tag: "Redone" }
+})
+
+/** The events and the head of one round. */
+const written = (agent: string, round: number, batch: number): Pick<Append, "epoch" | "events" | "head"> => ({
+  epoch: 0,
+  events: Array.from({ length: batch }, (_, i) => `${round}/${i}`),
+  head: { status: "running", agent, waiting: [], updatedAt: round, body: `${round}` }
 })

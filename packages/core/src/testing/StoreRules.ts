@@ -20,6 +20,11 @@ export interface Capabilities {
    * that belong to no Run at all count for each.
    */
   readonly leftovers?: (runId: string) => Effect.Effect<number, unknown, CheckpointStore>
+  /**
+   * Spoils what is stored of a Run behind the store's back, so that its head cannot be read. Gives an effect that shows those
+   * bytes as they are at that time.
+   */
+  readonly damage?: (runId: string) => Effect.Effect<Effect.Effect<string, unknown>, unknown, CheckpointStore>
   /** Starts a process of its own over the data of the store in the context; it ends with the scope. */
   readonly peer?: Effect.Effect<Peer, unknown, CheckpointStore | Scope.Scope>
   /** The store has `watch`. */
@@ -77,6 +82,7 @@ export const rule = (name: string, capabilities: Capabilities, run: Run): Rule =
 const wanted = {
   reopen: "how another process opens what the store has kept; a durable store has it",
   leftovers: "how many things the backend keeps for a Run, looked up behind the store's back",
+  damage: "how to spoil the stored head of a Run behind the store's back; a durable store has it",
   peer: "how to start a process of its own over the same data; a store that processes share has it",
   watch: "that the store has `watch`"
 } as const
@@ -138,6 +144,23 @@ const settled = (store: CheckpointStore["Service"], append: Append): Effect.Effe
       return ours ? { _tag: "Committed" as const } : result
     })
   )
+
+/** The due Runs of an agent, once they are as expected: an index that is written after the Run may be put right by sweeps only. */
+export const swept = Effect.fnUntraced(function* (
+  { advance, store }: Bench,
+  agent: string,
+  expected: ReadonlyArray<string>
+) {
+  const due = Effect.map(store.list({ agent: [agent], due: true }, { limit: 10 }), (rows) =>
+    rows.map(({ runId }) => runId).toSorted()
+  )
+  let found = yield* due
+  for (let sweep = 0; sweep < 100 && plain(found) !== plain(expected); sweep++) {
+    yield* advance(50)
+    found = yield* due
+  }
+  return found
+})
 
 /** Fails the rule unless both are structurally equal. */
 export const same = <A>(what: string, got: A, expected: NoInfer<A>): Effect.Effect<void, Broken> =>

@@ -7,7 +7,17 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import * as Stream from "effect/Stream"
-import { type Bench, type Capabilities, type Rule, type Skipped, head, holds, needing, same } from "./StoreRules.ts"
+import {
+  type Bench,
+  type Capabilities,
+  type Rule,
+  type Skipped,
+  head,
+  holds,
+  needing,
+  same,
+  swept
+} from "./StoreRules.ts"
 import type { Answer, Order, Peer } from "./StorePeer.ts"
 
 const names = ["one", "two"] as const
@@ -139,17 +149,6 @@ const killed = Effect.fnUntraced(function* (bench: Bench, peer: Peer, life: numb
   yield* same("the head", [entry?.seq ?? 0, entry?.body], [events.length, last])
   const next = yield* bench.append({ runId: filled, expectedSeq: events.length, head: head({ agent }) })
   yield* same("the next append", next._tag, "Committed")
-  // An index that is written after the Run may be put right by sweeps only.
   const both = [answered, filled].toSorted()
-  let found = yield* due(store, agent)
-  for (let sweep = 0; sweep < 100 && found.length < both.length; sweep++) {
-    yield* advance(50)
-    found = yield* due(store, agent)
-  }
-  yield* same("what sweeps find", found, both)
+  yield* same("what sweeps find", yield* swept(bench, agent, both), both)
 })
-
-const due = (store: Bench["store"], agent: string) =>
-  Effect.map(store.list({ agent: [agent], due: true }, { limit: 10 }), (rows) =>
-    rows.map(({ runId }) => runId).toSorted()
-  )

@@ -1,6 +1,7 @@
 /** Stores with one deliberate fault each, beside the number of the rule that must notice it. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Logger from "effect/Logger"
 import * as Stream from "effect/Stream"
 import type { Append, AppendResult, CheckpointStore, Filter, HeadRow, StoreError } from "../../src/CheckpointStore.ts"
 
@@ -66,6 +67,21 @@ const racy: Wrong = (store) => ({
       return yield* store.claim({ ...request, takeover: now?.epoch ?? 0 })
     })
 })
+
+/** Removes in two steps; who is killed between them leaves a head without events. */
+const halfRemoved: Wrong = (store) => {
+  const half = new Set<string>()
+  return {
+    read: (runId, range) => (half.has(runId) ? Effect.succeed([]) : store.read(runId, range)),
+    remove: (runId, expectedSeq) =>
+      Effect.gen(function* () {
+        half.add(runId)
+        yield* Effect.sleep(20)
+        half.delete(runId)
+        return yield* store.remove(runId, expectedSeq)
+      })
+  }
+}
 
 /** Lets a lease end by the caller's clock. */
 const callersClock = (clock: Clock.Clock): Wrong => {
@@ -498,10 +514,60 @@ export const faults = (clock: Clock.Clock): ReadonlyArray<Fault> => [
     heads((head, before) => ({ ...head, updatedAt: Math.max(head.updatedAt, before?.updatedAt ?? 0) }))
   ],
   ["CS55", "only says that it removed", () => ({ remove: () => Effect.succeed(true) })],
+  [
+    "CS56",
+    "looks first and removes then",
+    (store) => ({
+      remove: Effect.fnUntraced(function* (runId, expectedSeq) {
+        if ((yield* store.head(runId))?.seq !== expectedSeq) return false
+        yield* Effect.yieldNow
+        return yield* store.remove(runId, (yield* store.head(runId))?.seq ?? 0)
+      })
+    })
+  ],
+  ["CS56", "lets a late append into the new Run", racy],
+  [
+    "CS57",
+    "takes damage for an unknown Run",
+    (store) => ({ head: (runId) => Effect.catchTag(store.head(runId), "CheckpointCorrupt", () => Effect.undefined) })
+  ],
+  [
+    "CS57",
+    "deletes what is damaged",
+    (store) => ({
+      head: (runId) =>
+        Effect.catchTag(store.head(runId), "CheckpointCorrupt", (error) =>
+          Effect.andThen(store.remove(runId, 2), Effect.fail(error))
+        )
+    })
+  ],
+  [
+    "CS57",
+    "lists nothing while a Run is damaged",
+    (store) => ({
+      list: (filter, page) =>
+        Effect.flatMap(store.list(filter, page), (rows) => {
+          const [first] = rows
+          const damaged = first?.runId.replace(/^./, "b") ?? ""
+          return Effect.as(first?.runId.endsWith("-CS57") ? Effect.asVoid(store.head(damaged)) : Effect.void, rows)
+        })
+    })
+  ],
+  [
+    "CS57",
+    "leaves a damaged Run out and says nothing",
+    (store) => ({ list: (filter, page) => Effect.provide(store.list(filter, page), Logger.layer([])) })
+  ],
+  [
+    "CS57",
+    "gives a short page where a Run is damaged",
+    (store) => ({ list: (filter, { limit }) => store.list(filter, { limit: limit === 3 ? 2 : limit }) })
+  ],
   ["CS60", "writes one event after the other", piecemeal],
   ["CS61", "looks first and writes then", racy],
   ["CS62", "looks first and claims then", racy],
   ["CS63", "writes one event after the other", piecemeal],
+  ["CS64", "removes the events first and the head then", halfRemoved],
   ["CS70", "never hints", () => ({ watch: () => Stream.never })],
   [
     "CS70",

@@ -2,7 +2,7 @@
 import { type ChildProcess, fork } from "node:child_process"
 import { once } from "node:events"
 import { CheckpointStore, RunError } from "@waystone/core"
-import { CheckpointStoreSuite } from "@waystone/core/testing"
+import type { CheckpointStoreSuite } from "@waystone/core/testing"
 import { Effect, Layer } from "effect"
 
 type Store = CheckpointStore.CheckpointStore["Service"]
@@ -67,7 +67,7 @@ export interface Backend {
     decide: (row: Row | undefined, now: number) => Decision<Answer>
   ) => Effect.Effect<Answer, CheckpointStore.StoreError>
   readonly events: Store["read"]
-  /** Rows with their run ids, and the backend's clock. */
+  /** Rows with their run ids, and the backend's clock. What is damaged is logged (`Effect.logWarning`) and left out. */
   readonly rows: Effect.Effect<
     { readonly now: number; readonly rows: ReadonlyArray<readonly [runId: string, row: Row]> },
     CheckpointStore.StoreError
@@ -140,14 +140,17 @@ const listed = (
     .toSorted(byAge)
     .slice(0, page.limit)
 
+/** The system said this, and not a bug of ours. For a database: the class of its driver's errors. */
+const isRefusal = (cause: unknown): cause is Error => cause instanceof Error && "syscall" in cause
+
 /** Work on a backend that throws; the caller's interruption does not tear it apart. */
 export const attempt = <A>(what: string, work: () => Promise<A>): Effect.Effect<A, RunError.StoreUnavailable> =>
   Effect.uninterruptible(
-    Effect.tryPromise({
-      try: work,
-      catch: (cause) =>
-        new RunError.StoreUnavailable({ detail: `${what}: ${cause instanceof Error ? cause.message : String(cause)}` })
-    })
+    Effect.catchDefect(Effect.promise(work), (cause) =>
+      isRefusal(cause)
+        ? Effect.fail(new RunError.StoreUnavailable({ detail: `${what}: ${cause.message}` }))
+        : Effect.die(cause)
+    )
   )
 
 /** What was stored, or where it is damaged. */
@@ -164,16 +167,7 @@ export const parsed = <A>(
   }
 }
 
-/** In the other process. */
-export const serve = (store: Store) => {
-  process.on("message", (order: CheckpointStoreSuite.Order) => {
-    void Effect.runPromise(CheckpointStoreSuite.obey(store, order)).then((answer) => process.send?.(answer))
-  })
-  process.on("disconnect", () => process.exit(0))
-  process.send?.("ready")
-}
-
-/** In the test: a process that runs the file with `serve`, and is killed with its scope. */
+/** In the test: a process that runs that file, and is killed with its scope. */
 export const peer = (file: URL, args: ReadonlyArray<string>) =>
   Effect.acquireRelease(
     Effect.promise(async () => {
