@@ -10,7 +10,7 @@
  *   W1  `isDead` is true only if boot, namespace, user, pid and start time say so together.
  *
  * @example
- * const Live = ProcessOwner.layer.pipe(Layer.provide(NodeServices.layer))
+ * const Live = Layer.provide(ProcessOwner.layer, NodeFileSystem.layer) // of @effect/platform-node
  *
  * @since 0.1.0
  */
@@ -66,5 +66,5 @@ const parse = (stat: string) => {
   return { pid: stat.slice(0, stat.indexOf(" ")), start: rest[18] ?? "", zombie: state === "Z" || state === "X" }
 }
 
-/** Knows the processes of this machine. */
+/** Knows the processes of this machine. Needs `FileSystem`, which `NodeFileSystem.layer` of `@effect/platform-node` is. */
 export const layer: Layer.Layer<never, never, FileSystem.FileSystem> = Layer.effect(Owner, make)

@@ -30,7 +30,10 @@ export class ModelTimeout extends Schema.TaggedError<ModelTimeout>()("ModelTimeo
   override readonly message = `Run ${this.runId}: the model did not answer in time (${this.detail}). Nothing is lost; resume later.`
 }
 
-/** The checkpoint store did not take or give what it should. Nothing was half written. */
+/**
+ * The checkpoint store did not answer, or cannot for now. What was asked may have happened, whole: an append is never half
+ * written, but it may be there.
+ */
 export class StoreUnavailable extends Schema.TaggedError<StoreUnavailable>()("StoreUnavailable", {
   detail: Schema.String
 }) {

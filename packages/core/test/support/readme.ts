@@ -1,6 +1,7 @@
 /** The code of README.md, compiled: Readme.test.ts compares both and runs it. */
+import { NodeFileSystem, NodeRuntime } from "@effect/platform-node"
 import { expect, it } from "@effect/vitest"
-import { Agent, Guard, type Interceptor, MemoryStore, Plugin, Run } from "@waystone/core"
+import { Agent, Guard, type Interceptor, MemoryStore, Plugin, ProcessOwner, Run } from "@waystone/core"
 import { ScriptedModel } from "@waystone/core/testing"
 import { Context, Effect, Layer, Schema } from "effect"
 import { Tool, Toolkit } from "effect/ai"
@@ -43,7 +44,10 @@ export const approveAll = Effect.gen(function* () {
   return yield* Run.resume(agent, { runId: "question-1" }) // or leave it to a worker
 })
 
-export const worker = Run.work([agent], { concurrency: 10, drain: "25 seconds" }) // never ends by itself
+const Owner = Layer.provide(ProcessOwner.layer, NodeFileSystem.layer) // names this process; see below
+const worker = Run.work([agent], { concurrency: 10, drain: "25 seconds" }) // never ends by itself
+
+export const works = () => NodeRuntime.runMain(Effect.provide(worker, Layer.merge(Live, Owner)))
 
 /** Stops a Run that has used too many tokens. */
 export class TokenCap extends Context.Service<TokenCap, Plugin.Plugin>()("example/TokenCap") {
