@@ -46,7 +46,9 @@ const raced = Effect.fnUntraced(function* ({ append, bodies, store }: Bench, run
   const old = [`${round} old`, `${round} old+`]
   const [late, anew] = [`${round} late`, `${round} new`]
   yield* same("beginning it", yield* append({ runId, events: old }), { _tag: "Committed" })
-  const removing = store.remove(runId, 2)
+  // Later and later, so that it meets the appends in each of their steps.
+  const turns = Effect.forEach(Array.from({ length: Math.floor(round / 2) }), () => Effect.yieldNow, { discard: true })
+  const removing = Effect.andThen(turns, store.remove(runId, 2))
   const appending = append({ runId, expectedSeq: 2, events: [late] })
   const beginning = append({ runId, events: [anew] })
   const race =

@@ -543,6 +543,16 @@ export const faults = (clock: Clock.Clock): ReadonlyArray<Fault> => [
   ],
   [
     "CS57",
+    "writes over what is damaged",
+    (store) => ({
+      head: (runId) =>
+        Effect.catchTag(store.head(runId), "CheckpointCorrupt", (error) =>
+          Effect.andThen(store.claim({ runId, owner: "repair", ttlMillis: 1 }), Effect.fail(error))
+        )
+    })
+  ],
+  [
+    "CS57",
     "lists nothing while a Run is damaged",
     (store) => ({
       list: (filter, page) =>
