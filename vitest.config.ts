@@ -22,7 +22,7 @@ export default defineConfig({
     // More than there are cores: many tests wait for timers, disks and other processes.
     maxWorkers: availableParallelism() + 1,
     // Only what hangs takes that long, however busy the machine is: tests do not measure time.
-    testTimeout: 120_000,
+    testTimeout: process.env["WAYSTONE_FULL"] === "1" ? 600_000 : 120_000,
     hookTimeout: 120_000,
     reporters: ["default", ["json", { outputFile: join(root, "node_modules/.cache/waystone/vitest.json") }]],
     coverage: { provider: "v8", include: ["packages/*/src/**/*.ts"], reporter: ["text", "html", "json-summary"] },

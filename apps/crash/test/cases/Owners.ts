@@ -24,7 +24,7 @@ export const owners = (backend: Backend) =>
     it("RI-001 of two processes that start a Run at the same moment one drives it", (office) =>
       Effect.gen(function* () {
         const { here, keys, there } = office
-        const ids = Array.from({ length: isFull ? 200 : 6 }, (_, i) => `r${i}`)
+        const ids = Array.from({ length: isFull ? 60 : 6 }, (_, i) => `r${i}`)
         for (const runId of ids) {
           const verb = { _tag: "Start", runId, task: task([["mail", { to: "bob" }]], "done") } as const
           const both = yield* Effect.all([there("A", verb), there("B", verb)], { concurrency: "unbounded" })

@@ -62,7 +62,7 @@ export const waits = (backend: Backend) =>
     it("RI-058 whenever the answer of one process comes to the Run of another, no Run stays behind", (office) =>
       Effect.gen(function* () {
         const { here, life, ran, there } = office
-        const rounds = isFull ? 250 : 6
+        const rounds = isFull ? 60 : 6
         for (let i = 0; i < rounds; i++) {
           const runId = `r${i}`
           const answering = life({})(
