@@ -14,7 +14,7 @@ import type { DatabaseSync } from "node:sqlite"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import { type Failed, failureOf } from "./Failure.ts"
-import type { Settings } from "./Options.ts"
+import { standardBusyMillis, type Settings } from "./Options.ts"
 
 /** How long SQLite waits for a lock, ms. A commit takes 0.1 to 30 ms, so this is enough for most. */
 export const nativeWaitMillis = 50
@@ -76,7 +76,7 @@ const again = <A>(once: Effect.Effect<A, Failed>, { busyMillis, file }: Pick<Set
     Effect.catchTag("Busy", () =>
       Effect.fail(
         new RunError.StoreUnavailable({
-          detail: `${file} was locked by another process for ${busyMillis} ms. Find who holds it (a backup, a shell, a debugger?), or raise busyTimeout.`
+          detail: `${file} was locked by another process for ${busyMillis} ms. Find who holds it (a backup, a shell, a debugger?)${busyMillis < standardBusyMillis ? `, or raise busyTimeout (default ${standardBusyMillis} ms)` : ""}.`
         })
       )
     )

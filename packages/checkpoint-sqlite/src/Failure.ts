@@ -1,8 +1,8 @@
 /**
  * Says what a thrown value of `node:sqlite` means: busy, unavailable, corrupt, or a bug of ours.
  *
- * Only SQLite's own verdict (SQLITE_CORRUPT, SQLITE_NOTADB: the file) or a row that cannot be one of ours (its Run) is
- * corruption; a full disk or a lock never is (RI-131).
+ * Only SQLite's own verdict (SQLITE_CORRUPT, SQLITE_NOTADB, tables that our statements do not fit: the file) or a row that
+ * cannot be one of ours (its Run) is corruption; a full disk or a lock never is (RI-131).
  *
  * @since 0.1.0
  */
@@ -10,7 +10,23 @@ import { type CheckpointStore, RunError } from "@waystone/core"
 import * as Data from "effect/Data"
 
 /** Primary result codes, https://sqlite.org/rescode.html. */
-const code = { busy: 5, locked: 6, readonly: 8, io: 10, corrupt: 11, full: 13, cantOpen: 14, tooBig: 18, notDb: 26 }
+const code = {
+  error: 1,
+  internal: 2,
+  busy: 5,
+  locked: 6,
+  noMemory: 7,
+  readonly: 8,
+  io: 10,
+  corrupt: 11,
+  full: 13,
+  cantOpen: 14,
+  protocol: 15,
+  tooBig: 18,
+  constraint: 19,
+  mismatch: 20,
+  notDb: 26
+}
 
 /** A row that this package never writes. `path` says where, `seq` which event, 0 if it is none, `runId` whose it is if it says so. */
 export class Damaged extends Data.TaggedError("Damaged")<{
@@ -40,13 +56,15 @@ export const failureOf = (cause: unknown, { file, runId }: Place): Failed | unde
     const primary = cause.errcode & 0xff
     if (primary === code.busy || primary === code.locked) return new Busy()
     const said = `${cause.message} (SQLite code ${cause.errcode})`
-    if (primary === code.corrupt || primary === code.notDb || notOurs.test(cause.message)) {
+    if (rowIsWrong.has(primary)) return damage(new Damaged({ path: said, seq: 0 }), { file, runId })
+    if (fileIsWrong.has(primary) || (primary === code.error && !oursToRepair.test(cause.message))) {
       return new RunError.StoreCorrupt({ store: file, detail: said })
     }
     const advice = advices.get(primary)
     return advice === undefined ? undefined : unavailable(`${said}. ${advice}`)
   }
   if (!("code" in cause) || typeof cause.code !== "string") return undefined
+  if (cause.code === "ERR_OUT_OF_RANGE") return damage(new Damaged({ path: cause.message, seq: 0 }), { file, runId })
   if (cause.code === "ERR_INVALID_STATE") return unavailable("the store is closed: its scope has ended.")
   if ("syscall" in cause) return unavailable(`${cause.code} in ${String(cause.syscall)}. ${accessAdvice}`)
   return undefined
@@ -58,8 +76,16 @@ const damage = ({ path, runId: own, seq }: Damaged, { file, runId = own }: Place
     ? new RunError.StoreCorrupt({ store: file, detail: path })
     : new RunError.CheckpointCorrupt({ runId, seq, path })
 
-/** What SQLite says of a file that has our mark and not our tables or values: somebody changed it. */
-const notOurs = /^(no such (table|column|index)|malformed JSON)/
+const fileIsWrong: ReadonlySet<number> = new Set([code.corrupt, code.notDb, code.internal])
+
+/** What is added to a journal never breaks a constraint of tables that agree with each other. */
+const rowIsWrong: ReadonlySet<number> = new Set([code.constraint, code.mismatch])
+
+/**
+ * The statements are fixed and tested, so when SQLite cannot prepare or run one (no such table, no such column, malformed
+ * JSON, unsupported file format), somebody changed the file. These alone say that the statement is wrong.
+ */
+const oursToRepair = /syntax error|transaction|incomplete input|too many|wrong number of arguments|no such function/
 
 const accessAdvice = "Check that this user may read and write the file, its -wal and -shm files and its folder."
 
@@ -68,5 +94,7 @@ const advices: ReadonlyMap<number, string> = new Map([
   [code.readonly, accessAdvice],
   [code.cantOpen, accessAdvice],
   [code.io, "The disk failed to read or write. Look at the system's log; the file was left as it is."],
+  [code.noMemory, "There is not enough memory."],
+  [code.protocol, "Too many processes opened the file at once: come back."],
   [code.tooBig, "An append is larger than SQLite can hold (1 GB)."]
 ])

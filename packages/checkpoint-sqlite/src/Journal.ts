@@ -10,6 +10,7 @@ import type { SQLOutputValue, StatementSync } from "node:sqlite"
 import { pack, unpack } from "./Body.ts"
 import type { Connection } from "./Connection.ts"
 import { Damaged } from "./Failure.ts"
+import type { Find } from "./Find.ts"
 import { now, number, type Row } from "./Row.ts"
 
 type Store = CheckpointStore.CheckpointStore["Service"]
@@ -19,15 +20,13 @@ type AppendResult = CheckpointStore.AppendResult
 const committed: AppendResult = { _tag: "Committed" }
 const fenced: AppendResult = { _tag: "Fenced" }
 
-export const make = (connection: Connection): Pick<Store, "append" | "read"> => {
+export const make = (connection: Connection, find: Find): Pick<Store, "append" | "read"> => {
   const { db } = connection
-  const find = db.prepare(
-    "SELECT rid, seq, epoch, status, agent, session, parent, waiting, wake_at FROM runs WHERE run_id = ?"
-  )
   const create = db.prepare(
-    `INSERT INTO runs (run_id, seq, epoch, owner, until, updated_at, head, status, agent, session, parent, waiting, wake_at)
-     VALUES (?, ?, ?, ?, ${now} + ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING rid`
+    `INSERT INTO runs (rid, run_id, seq, epoch, owner, until, updated_at, head, status, agent, session, parent, waiting, wake_at)
+     VALUES (${newRid}, ?, ?, ?, ?, ${now} + ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING rid`
   )
+  const begin = db.prepare("INSERT INTO journal (rid, seq, epoch, body, run_id) VALUES (?, ?, ?, ?, ?)")
   const add = db.prepare("INSERT INTO journal (rid, seq, epoch, body) VALUES (?, ?, ?, ?)")
   // Named columns of an index are written to it again, changed or not: so the rest is set only where it changes.
   const touch = db.prepare("UPDATE runs SET seq = ?, updated_at = ?, head = ? WHERE rid = ?")
@@ -36,33 +35,38 @@ export const make = (connection: Connection): Pick<Store, "append" | "read"> => 
      WHERE rid = ?`
   )
   const page = db.prepare(
-    `SELECT seq, epoch, body FROM journal
+    `SELECT seq, epoch, body, run_id FROM journal
      WHERE rid = (SELECT rid FROM runs WHERE run_id = ?) AND seq > ? ORDER BY seq`
   )
   const append = ({ epoch, events, expectedSeq, head, lease, runId }: CheckpointStore.Append): AppendResult => {
-    const run = find.get(runId)
-    if (run !== undefined && epoch !== 0 && epoch !== run["epoch"]) return fenced
-    const seq = run === undefined ? 0 : number(run, "seq")
+    const run = find.run(runId)
+    if (run !== undefined && epoch !== 0 && epoch !== run.epoch) return fenced
+    const seq = run?.seq ?? 0
     if (seq !== expectedSeq) return { _tag: "Conflict", seq }
     const next = seq + events.length
     const fields = fieldsOf(head)
     if (run === undefined) {
       const held = [lease?.owner ?? null, lease?.ttlMillis ?? 0]
       const row = create.get(runId, next, epoch, ...held, head.updatedAt, head.body, ...fields) ?? {}
-      add.run(number(row, "rid"), next, epoch, pack(events))
+      begin.run(number(row, "rid"), next, epoch, pack(events), runId)
       return committed
     }
-    const rid = number(run, "rid")
+    const { rid } = run
     add.run(rid, next, epoch, pack(events))
-    if (isSame(run, fields)) touch.run(next, head.updatedAt, head.body, rid)
+    if (isSame(run.row, fields)) touch.run(next, head.updatedAt, head.body, rid)
     else replace.run(next, head.updatedAt, head.body, ...fields, rid)
     return committed
   }
   return {
     append: (request) => connection.transaction(request.runId, () => append(request)),
-    read: (runId, range) => connection.attempt(runId, () => read(page, runId, range))
+    read: (runId, range) =>
+      // The events are of one moment: the page looks for the Run itself.
+      connection.attempt(runId, () => (find.run(runId) === undefined ? [] : read(page, runId, range)))
   }
 }
+
+/** Above every one that either table has, so that no rows that somebody left behind become those of a new Run. */
+const newRid = "max(ifnull((SELECT max(rid) FROM runs), 0), ifnull((SELECT max(rid) FROM journal), 0)) + 1"
 
 const columns = ["status", "agent", "session", "parent", "waiting", "wake_at"]
 
@@ -97,6 +101,9 @@ const read = (
     if (next === undefined ? first > after + 1 : first !== next) {
       throw new Damaged({ path: "journal: missing", seq: next ?? after + 1 })
     }
+    // Rows of the first schema version name nobody, as do those after the first.
+    const of = row["run_id"]
+    if (of !== null && of !== runId) throw new Damaged({ path: "journal.run_id", seq: first })
     next = last + 1
     for (let seq = Math.max(first, after + 1); seq <= last; seq++) {
       events.push({ seq, epoch, body: bodies[seq - first] ?? "", ends: seq === last })

@@ -7,15 +7,18 @@
  */
 import type { CheckpointStore } from "@waystone/core"
 import type { Connection } from "./Connection.ts"
-import { entry, entryColumns, live, now, number, optionalText } from "./Row.ts"
+import type { Find } from "./Find.ts"
+import { entry, entryColumns, now } from "./Row.ts"
 
 type Store = CheckpointStore.CheckpointStore["Service"]
 type Claim = Parameters<Store["claim"]>[0]
 
-export const make = (connection: Connection): Pick<Store, "head" | "claim" | "renew" | "release" | "remove"> => {
+export const make = (
+  connection: Connection,
+  find: Find
+): Pick<Store, "head" | "claim" | "renew" | "release" | "remove"> => {
   const { db } = connection
   const head = db.prepare(`SELECT ${entryColumns} FROM runs WHERE run_id = ?`)
-  const holder = db.prepare(`SELECT rid, seq, epoch, owner, ${live} FROM runs WHERE run_id = ?`)
   const take = db.prepare(`UPDATE runs SET epoch = ?, owner = ?, until = ${now} + ? WHERE rid = ?`)
   const renew = db.prepare(`UPDATE runs SET until = ${now} + ? WHERE run_id = ? AND epoch = ?`)
   const release = db.prepare("UPDATE runs SET owner = NULL WHERE run_id = ? AND epoch = ?")
@@ -23,24 +26,22 @@ export const make = (connection: Connection): Pick<Store, "head" | "claim" | "re
   const run = db.prepare("DELETE FROM runs WHERE rid = ?")
 
   const claim = ({ owner, runId, takeover, ttlMillis }: Claim): CheckpointStore.ClaimResult => {
-    const held = holder.get(runId)
+    const held = find.run(runId)
     if (held === undefined) return { _tag: "Claimed", epoch: 1, seq: 0 }
-    const epoch = number(held, "epoch")
-    const previous = optionalText(held, "owner")
-    if (previous !== undefined && held["live"] === 1 && takeover !== epoch) {
+    const { epoch, owner: previous } = held
+    if (previous !== undefined && held.live && takeover !== epoch) {
       return { _tag: "Busy", epoch, owner: previous }
     }
-    take.run(epoch + 1, owner, ttlMillis, number(held, "rid"))
-    const taken = { _tag: "Claimed" as const, epoch: epoch + 1, seq: number(held, "seq") }
+    take.run(epoch + 1, owner, ttlMillis, held.rid)
+    const taken = { _tag: "Claimed" as const, epoch: epoch + 1, seq: held.seq }
     return previous === undefined ? taken : { ...taken, previous }
   }
 
   const remove = (runId: string, expectedSeq: number): boolean => {
-    const held = holder.get(runId)
-    if (held === undefined || held["seq"] !== expectedSeq) return false
-    const rid = number(held, "rid")
-    events.run(rid)
-    run.run(rid)
+    const held = find.run(runId)
+    if (held === undefined || held.seq !== expectedSeq) return false
+    events.run(held.rid)
+    run.run(held.rid)
     return true
   }
 
@@ -48,7 +49,7 @@ export const make = (connection: Connection): Pick<Store, "head" | "claim" | "re
     head: (runId) =>
       connection.attempt(runId, () => {
         const row = head.get(runId)
-        return row === undefined ? undefined : entry(row)
+        return row === undefined ? find.unknown(runId) : entry(row)
       }),
     claim: (request) => connection.transaction(request.runId, () => claim(request)),
     renew: ({ epoch, runId, ttlMillis }) =>

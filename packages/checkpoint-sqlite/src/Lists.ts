@@ -1,18 +1,19 @@
 /**
  * Lists the heads of Runs, oldest first.
  *
- * The Runs that are `running` and those that are not are found by indexes of their own and merged by SQLite: an index over
- * `updated_at` of all of them would be written by every append. A Run whose row is damaged is left out and named in the log:
- * it must not keep the others from being found.
+ * The Runs that are `running` and those that are not, or those of each status, are found by indexes of their own and merged
+ * by SQLite: an index over `updated_at` of all of them would be written by every append.
+ *
+ * A damaged Run is left out with a warning, so that it does not hide the others; the page is filled from those after it.
  *
  * @since 0.1.0
  */
-import { type CheckpointStore, RunError } from "@waystone/core"
-import * as Effect from "effect/Effect"
+import type { CheckpointStore } from "@waystone/core"
 import type { SQLInputValue } from "node:sqlite"
+import * as Effect from "effect/Effect"
 import type { Connection } from "./Connection.ts"
 import { Damaged } from "./Failure.ts"
-import { entry, entryColumns, now, type Row } from "./Row.ts"
+import { entry, entryColumns, now, number, type Row, text } from "./Row.ts"
 
 type Filter = CheckpointStore.Filter
 type Page = CheckpointStore.Page
@@ -20,41 +21,51 @@ type Page = CheckpointStore.Page
 export const make = (connection: Connection): Pick<CheckpointStore.CheckpointStore["Service"], "list"> => ({
   list: (filter, page) =>
     Effect.flatMap(
-      connection.attempt(undefined, () => found(connection, query(filter, page), page.limit)),
-      ({ damaged, entries }) => Effect.as(Effect.forEach(damaged, leftOut, { discard: true }), entries)
+      connection.attempt(undefined, () => listed(connection, filter, page)),
+      ({ damaged, found }) => (damaged.length === 0 ? Effect.succeed(found) : Effect.as(warning(damaged), found))
     )
 })
 
-interface Found {
-  readonly entries: ReadonlyArray<CheckpointStore.Entry>
+interface Listed {
+  readonly found: ReadonlyArray<CheckpointStore.Entry>
   readonly damaged: ReadonlyArray<Damaged>
 }
 
-/** A page of sound Runs: what is left out must not make it short, since a short page is the last one (C6). */
-const found = (connection: Connection, query: Query, wanted: number, limit = wanted): Found => {
-  const rows = connection.db.prepare(query.sql).all({ ...query.parameters, $limit: limit })
-  const entries: Array<CheckpointStore.Entry> = []
+const listed = ({ db }: Connection, filter: Filter, { after, limit }: Page): Listed => {
+  const found: Array<CheckpointStore.Entry> = []
   const damaged: Array<Damaged> = []
-  for (const row of rows) {
-    const one = entryOrDamage(row)
-    if (one instanceof Damaged) damaged.push(one)
-    else entries.push(one)
+  let next = after
+  while (true) {
+    const wanted = limit - found.length
+    const { parameters, sql } = query(filter, next === undefined ? { limit: wanted } : { limit: wanted, after: next })
+    const statement = db.prepare(sql)
+    // Else one number that is out of range would fail the whole page.
+    statement.setReadBigInts(true)
+    const rows = statement.all(parameters)
+    for (const row of rows) {
+      const read = entryOf(row)
+      if (read instanceof Damaged) damaged.push(read)
+      else found.push(read)
+    }
+    const last = rows.at(-1)
+    if (last === undefined || found.length >= limit || rows.length < wanted) return { found, damaged }
+    next = { runId: text(last, "run_id"), updatedAt: number(last, "updated_at") }
   }
-  if (entries.length < wanted && rows.length === limit) return found(connection, query, wanted, wanted + damaged.length)
-  return { entries: entries.slice(0, wanted), damaged }
 }
 
-const entryOrDamage = (row: Row): CheckpointStore.Entry | Damaged => {
+const entryOf = (row: Row): CheckpointStore.Entry | Damaged => {
   try {
     return entry(row)
   } catch (cause) {
-    if (cause instanceof Damaged && cause.runId !== undefined) return cause
+    if (cause instanceof Damaged) return cause
     throw cause
   }
 }
 
-const leftOut = ({ path, runId = "", seq }: Damaged) =>
-  Effect.logWarning(`Left out of a list: ${new RunError.CheckpointCorrupt({ runId, seq, path }).message}`)
+const warning = (damaged: ReadonlyArray<Damaged>) =>
+  Effect.logWarning(
+    `Damaged Runs are left out of a list: ${damaged.map(({ path, runId }) => `${runId} (${path})`).join(", ")}`
+  )
 
 interface Query {
   readonly sql: string
@@ -68,15 +79,32 @@ export const query = (filter: Filter, page: Page): Query => {
     Object.assign(parameters, values)
     return ` AND ${sql}`
   })
-  const half = (from: string, of: string) => `SELECT ${entryColumns} FROM ${from} WHERE ${of}${conditions.join("")}`
-  const resting =
-    filter.due === true
-      ? half("runs INDEXED BY runs_waking", `status <> 'running' AND wake_at <= ${now}`)
-      : half("runs", "status <> 'running'")
-  return {
-    sql: `${half("runs", "status = 'running'")} UNION ALL ${resting} ORDER BY updated_at, run_id LIMIT $limit`,
-    parameters
-  }
+  const part = (from: string, of: string) => `SELECT ${entryColumns} FROM ${from} WHERE ${of}${conditions.join("")}`
+  const parts = statuses(filter)?.map((status, i) => {
+    if (status === "running") return part("runs", "status = 'running'")
+    parameters[`$status${i}`] = status
+    return part("runs INDEXED BY runs_status", `status <> 'running' AND status = $status${i}`)
+  }) ?? [part("runs", "status = 'running'"), resting(filter, part)]
+  return { sql: `${parts.join(" UNION ALL ")} ORDER BY updated_at, run_id LIMIT $limit`, parameters }
+}
+
+const resting = ({ due, parent, session, waiting }: Filter, part: (from: string, of: string) => string): string => {
+  const rests = "status <> 'running'"
+  if (due === true) return part("runs INDEXED BY runs_waking", `${rests} AND wake_at <= ${now}`)
+  if (session !== undefined || typeof parent === "string") return part("runs", rests)
+  return waiting === undefined
+    ? part("runs INDEXED BY runs_resting", rests)
+    : part("runs INDEXED BY runs_waits", `${rests} AND waiting <> '[]'`)
+}
+
+/** Core has seven; SQLite merges 500 at most. */
+const maxStatuses = 10
+
+/** The statuses, if they are the best way to the Runs. */
+const statuses = ({ due, parent, session, status, waiting }: Filter): ReadonlyArray<string> | undefined => {
+  if (due === true || session !== undefined || typeof parent === "string" || waiting !== undefined) return undefined
+  const wanted = status === undefined ? [] : [...new Set(status)]
+  return wanted.length > 0 && wanted.length <= maxStatuses ? wanted : undefined
 }
 
 interface Condition {
@@ -96,9 +124,9 @@ const conditionsOf = (
   else if (parent !== undefined) found.push({ sql: "parent = $parent", values: { $parent: parent } })
   if (updatedBefore !== undefined) found.push({ sql: "updated_at < $before", values: { $before: updatedBefore } })
   if (waiting !== undefined) {
-    // What is no JSON is let through: it is damage, and no error of the whole query.
-    const named = "EXISTS (SELECT 1 FROM json_each(waiting) WHERE value = $waiting)"
-    const sql = `CASE WHEN json_valid(waiting) THEN ${named} ELSE TRUE END`
+    // What is no JSON is listed, so that it is found to be damaged.
+    const sql =
+      "CASE WHEN json_valid(waiting) THEN EXISTS (SELECT 1 FROM json_each(waiting) WHERE value = $waiting) ELSE 1 END"
     found.push({ sql, values: { $waiting: waiting } })
   }
   if (after !== undefined) {

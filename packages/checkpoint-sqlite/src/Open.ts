@@ -11,7 +11,7 @@
  * @since 0.1.0
  */
 import { RunError } from "@waystone/core"
-import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync } from "node:fs"
+import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, statSync } from "node:fs"
 import { dirname } from "node:path"
 import type { DatabaseSync } from "node:sqlite"
 import * as Effect from "effect/Effect"
@@ -35,7 +35,8 @@ export const open = (options: Options): Effect.Effect<Connection.Connection, Ope
     const checked = yield* settings(options)
     const driver = yield* Driver
     const attempt = Connection.attempting(checked)
-    yield* attempt(undefined, () => makeFile(checked.file))
+    const folder = yield* attempt(undefined, () => makeFile(checked.file))
+    if (folder !== undefined) return yield* folder
     const timeout = Math.min(checked.busyMillis, Connection.nativeWaitMillis)
     const db = yield* Effect.acquireRelease(
       attempt(undefined, () => driver.open(checked.file, { timeout })),
@@ -68,7 +69,7 @@ const close = (db: DatabaseSync) =>
  * SQLite would make the file with mode 0644. A file that exists is not even opened here: closing it again would drop the
  * locks that this process holds on it (https://sqlite.org/howtocorrupt.html, 2.2).
  */
-const makeFile = (file: string): void => {
+const makeFile = (file: string): OptionInvalid | undefined => {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
   if (!existsSync(file)) {
     try {
@@ -77,12 +78,14 @@ const makeFile = (file: string): void => {
       if (!(cause instanceof Error && "code" in cause && cause.code === "EEXIST")) throw cause
     }
   }
+  if (statSync(file).isDirectory()) return new OptionInvalid({ field: "file", detail: `names ${file}, a folder` })
   // SQLite opens what it may not write as read-only and says so at the first append only.
   accessSync(file, constants.R_OK | constants.W_OK)
+  return undefined
 }
 
 /** Makes or migrates the tables (O1, O2). */
-const prepare = (db: DatabaseSync, { file }: Settings): OptionInvalid | FileTooNew | undefined => {
+const prepare = (db: DatabaseSync, { file }: Settings): Refusal | undefined => {
   const seen = within(db, "BEGIN", () => look(db))
   const refused = refusal(seen, file)
   if (refused !== undefined || seen.version === version) return refused
@@ -96,12 +99,18 @@ const prepare = (db: DatabaseSync, { file }: Settings): OptionInvalid | FileTooN
   })
 }
 
-const refusal = (seen: Seen, file: string): OptionInvalid | FileTooNew | undefined => {
+type Refusal = OptionInvalid | FileTooNew | RunError.StoreCorrupt
+
+const refusal = (seen: Seen, file: string): Refusal | undefined => {
   const { application, tables } = seen
   const empty = application === 0 && seen.version === 0 && tables === 0
   if (application !== applicationId && !empty) {
     const detail = `names ${file}, a SQLite file of another application. It was left as it is; choose another path.`
     return new OptionInvalid({ field: "file", detail })
+  }
+  // The mark and the version are written together.
+  if (!empty && seen.version < 1) {
+    return new RunError.StoreCorrupt({ store: file, detail: `its schema version (user_version) is ${seen.version}` })
   }
   return seen.version > version ? new FileTooNew({ file, version: seen.version, supported: version }) : undefined
 }

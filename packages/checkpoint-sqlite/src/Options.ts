@@ -19,8 +19,8 @@ export interface Options {
    */
   readonly durability?: "power-loss" | "process"
   /**
-   * How long an operation waits for other processes' locks before it is StoreUnavailable: 0 to 1 hour. Default 4 seconds,
-   * so that it says what is wrong before core's limit of 5 seconds for any store's answer.
+   * How long an operation waits for other processes' locks before it is StoreUnavailable: 0 to 5 seconds, since core gives
+   * up after 5 seconds on any store's answer. Default 4 seconds, so that the error says what is wrong before that.
    */
   readonly busyTimeout?: Duration.Input
   /** Whether opening reads the whole file to look for damage (`PRAGMA quick_check`: the time to read it). Default false. */
@@ -40,10 +40,13 @@ const synchronous: ReadonlyMap<string, Settings["synchronous"]> = new Map([
   ["power-loss", "FULL"],
   ["process", "NORMAL"]
 ])
-const longest = Duration.toMillis(Duration.hours(1))
+/** Core's limit for any store's answer. */
+const longest = Duration.toMillis(Duration.seconds(5))
+/** The default: enough below the limit that the error of this package comes first. */
+export const standardBusyMillis = 4_000
 
 export const settings = ({
-  busyTimeout = "4 seconds",
+  busyTimeout = Duration.millis(standardBusyMillis),
   check = false,
   durability = "power-loss",
   file
@@ -54,7 +57,7 @@ export const settings = ({
   if (level === undefined) return invalid("durability", `is "power-loss" or "process", not ${shown(durability)}`)
   const busyMillis = millisOf(busyTimeout)
   if (!(busyMillis >= 0 && busyMillis <= longest)) {
-    return invalid("busyTimeout", `is a duration from 0 to 1 hour, not ${shown(busyTimeout)}`)
+    return invalid("busyTimeout", `is a duration from 0 to 5 seconds (core gives up then), not ${shown(busyTimeout)}`)
   }
   if (typeof check !== "boolean") return invalid("check", `is true or false, not ${shown(check)}`)
   return Effect.succeed({ file: resolve(file), synchronous: level, busyMillis, check })
@@ -65,6 +68,7 @@ const wrongFile = (file: unknown): string | undefined => {
   if (typeof file !== "string" || file === "") return "is the path of a file"
   if (/:memory:/.test(file)) return "is a file: use MemoryStore of @waystone/core for Runs that need not survive"
   if (/^file:/i.test(file)) return "is a path, not a URI"
+  if (/[/\\]$/.test(file)) return "is a file: it ends like a folder"
   if (file.includes("\0")) return "must not contain a NUL character"
   return undefined
 }

@@ -16,7 +16,10 @@ export const text = (row: Row, column: string): string => {
 
 export const number = (row: Row, column: string): number => {
   const value = row[column]
-  return typeof value === "number" ? value : damaged(row, column)
+  if (typeof value === "number") return value
+  // Statements that read big integers give all of them as such.
+  const small = typeof value === "bigint" ? Number(value) : Number.NaN
+  return Number.isSafeInteger(small) ? small : damaged(row, column)
 }
 
 export const optionalText = (row: Row, column: string): string | undefined =>
@@ -57,7 +60,8 @@ export const entry = (row: Row): CheckpointStore.Entry => {
   }
 }
 
-const waiting = (row: Row): ReadonlyArray<string> => {
+/** The kinds of the open waits. */
+export const waiting = (row: Row): ReadonlyArray<string> => {
   const kinds = parsed(text(row, "waiting"))
   return Array.isArray(kinds) && kinds.every((kind) => typeof kind === "string") ? kinds : damaged(row, "waiting")
 }

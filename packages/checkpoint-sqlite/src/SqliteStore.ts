@@ -10,6 +10,7 @@ import { CheckpointStore } from "@waystone/core"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
+import * as Find from "./Find.ts"
 import * as Journal from "./Journal.ts"
 import * as Leases from "./Leases.ts"
 import * as Lists from "./Lists.ts"
@@ -25,13 +26,14 @@ export const make = (
 ): Effect.Effect<CheckpointStore.CheckpointStore["Service"], OpenError, Scope.Scope> =>
   Effect.flatMap(open(options), (connection) =>
     // Preparing the statements looks at the tables, so it can find damage.
-    connection.attempt(undefined, () =>
-      CheckpointStore.CheckpointStore.of({
-        ...Journal.make(connection),
-        ...Leases.make(connection),
+    connection.attempt(undefined, () => {
+      const find = Find.make(connection.db)
+      return CheckpointStore.CheckpointStore.of({
+        ...Journal.make(connection, find),
+        ...Leases.make(connection, find),
         ...Lists.make(connection)
       })
-    )
+    })
   )
 
 /**

@@ -18,13 +18,14 @@ describe("the options", () => {
     ["file", "URI", { file: "file:runs.db" }],
     ["file", "path", { file: "" }],
     ["file", "path", { file: undefined }],
+    ["file", "folder", { file: "data/foo/" }],
     ["file", "NUL", { file: "a\0b" }],
     ["durability", "power-loss", { durability: "fast" }],
-    ["busyTimeout", "0 to 1 hour", { busyTimeout: -1 }],
-    ["busyTimeout", "0 to 1 hour", { busyTimeout: "2 hours" }],
-    ["busyTimeout", "0 to 1 hour", { busyTimeout: "soon" }],
-    ["busyTimeout", "0 to 1 hour", { busyTimeout: Number.NaN }],
-    ["busyTimeout", "0 to 1 hour", { busyTimeout: "Infinity" }],
+    ["busyTimeout", "0 to 5 seconds", { busyTimeout: -1 }],
+    ["busyTimeout", "0 to 5 seconds", { busyTimeout: "5001 millis" }],
+    ["busyTimeout", "0 to 5 seconds", { busyTimeout: "soon" }],
+    ["busyTimeout", "0 to 5 seconds", { busyTimeout: Number.NaN }],
+    ["busyTimeout", "0 to 5 seconds", { busyTimeout: "Infinity" }],
     ["check", "true or false", { check: 1 }]
   ]
   it.live.each(wrong)("a wrong %s is an OptionInvalid that names it and says %s", ([field, words, given]) =>
@@ -160,6 +161,21 @@ describe("the schema version", () => {
     })
   )
 
+  it.live("RI-131 our file with a version that no version of ours writes is StoreCorrupt, and left as it is", () =>
+    Effect.gen(function* () {
+      for (const wrong of [0, -1]) {
+        const path = yield* file
+        yield* Effect.scoped(store(path))
+        change(path, `PRAGMA user_version = ${wrong}`)
+        const before = bytes(path)
+        const error = yield* failure(store(path))
+        expect(error).toMatchObject({ _tag: "StoreCorrupt", store: path })
+        expect(error.message).toContain(`(user_version) is ${wrong}`)
+        expect(bytes(path)).toEqual(before)
+      }
+    })
+  )
+
   it.live("the SQLite file of another application is refused, and left as it is", () =>
     Effect.gen(function* () {
       const files = yield* Effect.all([file, file, file])
@@ -220,7 +236,7 @@ describe("the schema version", () => {
     const digests = migrations.map((statements) =>
       createHash("sha256").update(statements.join(";").replace(/\s+/g, " ")).digest("hex").slice(0, 16)
     )
-    expect(digests).toEqual(["79b575b3940a5eb2"])
+    expect(digests).toEqual(["79b575b3940a5eb2", "e5baaca21472406f"])
     expect(version).toBe(migrations.length)
   })
 
@@ -236,13 +252,13 @@ describe("the schema version", () => {
 })
 
 describe("a path that is none", () => {
-  it.live("a folder, and a file as a folder, are StoreUnavailable that says what to look at", () =>
+  it.live("a folder is OptionInvalid that names file, and a file as a folder is StoreUnavailable", () =>
     Effect.gen(function* () {
       const path = yield* file
       mkdirSync(path)
       const asFile = yield* failure(store(path))
-      expect(asFile).toMatchObject({ _tag: "StoreUnavailable" })
-      expect(asFile.message).toContain("folder")
+      expect(asFile).toMatchObject({ _tag: "OptionInvalid", field: "file" })
+      expect(asFile.message).toContain(`${path}, a folder`)
       const plain = join(path, "plain")
       writeFileSync(plain, "x")
       expect(yield* failure(store(join(plain, "runs.db")))).toMatchObject({ _tag: "StoreUnavailable" })

@@ -8,7 +8,7 @@ import { head } from "./support/files.ts"
 export type Job = "open" | "obey" | "stream" | "start"
 
 const [job, file = "", name = "", log = ""] = process.argv.slice(2)
-const options = { file, durability: "process", busyTimeout: "20 seconds" } as const
+const options = { file, durability: "process", busyTimeout: "5 seconds" } as const
 
 const tell = (answer: object) => process.send?.(answer)
 
