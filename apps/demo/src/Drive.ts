@@ -11,7 +11,7 @@ import { isThere, Project } from "./Project.ts"
 import type { Scenario } from "./scenario/Scenario.ts"
 import * as Layers from "./Layers.ts"
 import * as Status from "./Status.ts"
-import type * as Stores from "./Stores.ts"
+import { Keeping, type Store } from "./Stores.ts"
 
 export interface Wanted {
   readonly runId: string
@@ -27,7 +27,7 @@ export const start = Effect.fnUntraced(function* ({ runId, scenario, task = repa
 
 export interface Again {
   readonly runId: string
-  readonly store: Stores.Store
+  readonly store: Store
   /** Where its files are now, if not where it worked before. */
   readonly folder?: string | undefined
   readonly scenario?: Scenario | undefined
@@ -71,17 +71,18 @@ const look = Effect.fnUntraced(function* (runId: string, elsewhere: string | und
   yield* ours(info)
   const driver = yield* Status.driver(info)
   if (driver !== undefined) {
+    const { command } = yield* Keeping
     return yield* new Unusable({
-      message: `run ${runId} is being driven by another process: \`events ${runId} --follow\` shows it, \`pause ${runId}\` makes it rest. (If that process has just died, try again in 10 seconds.)`
+      message: `run ${runId} is being driven by another process. To see it: ${command(`events ${runId} --follow`)} ; to make it rest: ${command(`pause ${runId}`)} (If that process has just died, try again in 10 seconds.)`
     })
   }
-  const { session, status } = info
+  const { session } = info
   if (session === undefined)
     return yield* new Unusable({ message: `run ${runId} does not say which folder it works on.` })
   if (elsewhere === undefined && !(yield* isThere(session))) {
-    const what = Status.hasEnded(status) ? `has ended (${status}), and` : "cannot go on:"
-    const then = Status.hasEnded(status) ? `\`show ${runId}\` says what came of it.` : "give a copy of it by --dir."
-    return yield* new Unusable({ message: `run ${runId} ${what} the folder ${session} is gone: ${then}` })
+    return yield* new Unusable({
+      message: `run ${runId} cannot go on: the folder ${session} is gone: give a copy of it by --dir.`
+    })
   }
   return { folder: session, task: Status.taskOf((yield* accepted(runId)).task) }
 })

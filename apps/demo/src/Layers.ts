@@ -66,8 +66,8 @@ const gone = (root: string): Layer.Layer<Folder.Folder> => {
   })
 }
 
-/** What the verbs need that only look at Runs or speak to them. */
-export const looking = (store: Stores.Store) => Layer.merge(Stores.layer(store), ProcessOwner.layer)
+/** What the verbs need that only look at Runs or speak to them. They make no store. */
+export const looking = (store: Stores.Store) => Layer.merge(Stores.existing(store), ProcessOwner.layer)
 
 /** The service of a layer, with something done to it. */
 const changed = <I, S, E, R>(

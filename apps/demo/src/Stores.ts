@@ -30,8 +30,10 @@ export type StoreUnusable = Unusable | SqliteError.OpenError | RedisStore.OpenEr
 export interface Keeping {
   /** The Runs survive this process. */
   readonly durable: boolean
-  /** The command that does something with a Run of this store; it shows no password. */
+  /** The command that does something with a Run of this store; where the store has a password, its URL must be put in. */
   readonly command: (verb: string) => string
+  /** The file that the first Run will make; there is none yet. */
+  readonly notYet?: string
 }
 
 export const Keeping: Context.Reference<Keeping> = Context.Reference("demo/Keeping", {
@@ -51,6 +53,10 @@ const standard = Effect.gen(function* () {
 
 const redis = /^rediss?:/i
 const scheme = /^[a-z][a-z0-9+.-]*:\/\//i
+/** A server that somebody meant: `user:password@host`, `redis//host`, `host:6379`. As a file's name it would be written to disk. */
+const server = [/:.*@/s, /^rediss?\W*\/\//i, /^[\w.-]+:\d+(\/\d*)?$/]
+/** A path says so by how it begins: `/`, `./`, `../`, `C:\`. */
+const path = /^(\.{0,2}[/\\](?![/\\])|[a-z]:[/\\])/i
 
 /** What `--store` asks for. */
 export const parse = Effect.fnUntraced(function* (
@@ -63,6 +69,12 @@ export const parse = Effect.fnUntraced(function* (
   if (text === "memory") return { _tag: "Memory" }
   if (redis.test(text)) return { _tag: "Redis", url: Redacted.make(text, { label: "redis URL" }) }
   if (scheme.test(text)) return yield* new Unusable({ message: `--store is no such URL: ${forms}.` })
+  if (!path.test(text) && server.some((one) => one.test(text))) {
+    return yield* new Unusable({
+      message: `--store looks like a server, and its URL begins with redis:// or rediss://; a file of such a name is ./name: ${forms}.`
+    })
+  }
+  if (/[/\\]$/.test(text)) return yield* new Unusable({ message: `--store ends like a folder: ${forms}.` })
   if (text.includes("\0") || text.startsWith(":memory:")) {
     return yield* new Unusable({ message: `--store is no path: ${forms}.` })
   }
@@ -83,9 +95,32 @@ export const layer = (
     case "File":
       return Layer.merge(file(store.file), keeping)
     case "Redis":
-      return Layer.merge(server(store.url), keeping)
+      return Layer.merge(redisServer(store.url), keeping)
   }
 }
+
+/**
+ * Opens one that is there: who only looks makes no file. One that the user did not name is empty until the first Run makes it.
+ */
+export const existing = (
+  store: Store
+): Layer.Layer<CheckpointStore.CheckpointStore, StoreUnusable, FileSystem.FileSystem | Path.Path> =>
+  store._tag !== "File"
+    ? layer(store)
+    : Layer.unwrap(
+        Effect.gen(function* () {
+          const fs = yield* FileSystem.FileSystem
+          // What cannot be looked at is opened, which says why.
+          if (yield* Effect.orElseSucceed(fs.exists(store.file), () => true)) return layer(store)
+          if (!store.named) {
+            const keeping = Layer.succeed(Keeping, { ...keepingOf(store), notYet: store.file })
+            return Layer.merge(MemoryStore.layer, keeping)
+          }
+          return yield* new Unusable({
+            message: `--store names ${store.file}, and there is no such file: a run that is started with it makes it.`
+          })
+        })
+      )
 
 /** Its file, and the folder of it, are made for the user alone if there is none. */
 const file = (path: string) =>
@@ -96,7 +131,7 @@ const file = (path: string) =>
     )
   )
 
-const server = (url: Redacted.Redacted) =>
+const redisServer = (url: Redacted.Redacted) =>
   Layer.unwrap(
     Effect.map(
       Effect.promise(() => import("@waystone/checkpoint-redis/RedisStore")),
@@ -124,11 +159,12 @@ const flag = (store: Store): string => {
 export const quoted = (word: string): string =>
   /^[\w./:@%+,-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
 
-/** The scheme and the place alone; nothing of a URL that cannot be read. */
+/** The URL if it has no secrets; else what to put there, with the place alone, or with nothing of a URL that cannot be read. */
 const withoutSecrets = (url: string): string => {
-  if (!URL.canParse(url)) return "redis://…"
-  const { host, password, pathname, protocol, username } = new URL(url)
-  return `${protocol}//${username === "" && password === "" ? "" : "…@"}${host}${pathname}`
+  if (!URL.canParse(url)) return "<your redis:// URL again>"
+  const { hash, host, password, pathname, protocol, search, username } = new URL(url)
+  const open = [username, password, search, hash].every((part) => part === "")
+  return open ? `${protocol}//${host}${pathname}` : `<your ${protocol}// URL of ${host}${pathname} again>`
 }
 
 /** Fails if the store is a file in `folder`, whatever links lead there. */

@@ -80,8 +80,11 @@ describe.skipIf(process.platform === "win32")("a Run that was left goes on", () 
       .split("\n")
       .map((line) => JSON.parse(line).seq)
     expect(seqs).toEqual(seqs.map((_, index) => index + 4))
-    expect(twice).toMatchObject({ code: 1, out: "" })
-    expect(twice.err).toMatch(/^demo: run demo-\S+ has ended \(completed\), and the folder .* is gone: .*\n$/)
+    // It was repaired, and there is nothing to do: not an error.
+    expect(twice).toMatchObject({ code: 0, err: "" })
+    expect(twice.out).toMatch(
+      /^Run demo-\S+ has ended \(completed\): its last tests passed, 9 of 9\. Its folder \S+ is gone\. .*npm run demo -- show demo-\S+\n$/
+    )
   })
 
   it("a reader that goes away leaves it paused, with its folder", async () => {
@@ -124,7 +127,9 @@ describe.skipIf(process.platform === "win32")("a Run that was left goes on", () 
     expect(out).toContain("The run is cancelled")
     const [second, followed, cancelled] = await Promise.all(busy)
     expect(second?.code).toBe(1)
-    expect(second?.err).toMatch(/^demo: run demo-\S+ is being driven by another process/)
+    expect(second?.err).toMatch(
+      /^demo: run (demo-\S+) is being driven by another process\. To see it: npm run demo -- events \1 --follow ; to make it rest: npm run demo -- pause \1 /
+    )
     expect(cancelled).toMatchObject({ code: 0 })
     expect(followed?.code).toBe(0)
     expect(followed?.out).toContain("CancelRequested")
@@ -230,6 +235,29 @@ describe("what cannot be is said in one line, and nothing is run", () => {
     const ends = await Promise.all(verbs.map((verb) => done(verb, "nobody")))
     const said = { code: 1, signal: null, out: "", err: "demo: There is no Run nobody.\n" }
     expect(ends).toEqual(verbs.map(() => said))
+    // Who only looks makes no store.
+    const runs = await done("runs")
+    expect(runs).toEqual({
+      ...said,
+      code: 0,
+      out: `There are no runs yet: the first one makes ${standardFile()}.\n`,
+      err: ""
+    })
+    expect(existsSync(standardFile())).toBe(false)
+    expect(existsSync(dirname(standardFile()))).toBe(false)
+  })
+
+  it("a store that the user names and that is not there, by every verb, and where it would be", async () => {
+    const file = join(own.home, "typo.db")
+    const verbs = ["show", "events", "resume", "fork", "cancel", "pause"].map((verb) => [verb, "nobody"])
+    const ends = await Promise.all([["runs"], ["prune"], ...verbs].map((words) => done(...words, "--store", file)))
+    for (const { code, err, out } of ends) {
+      expect({ code, out }).toEqual({ code: 1, out: "" })
+      expect(err).toBe(
+        `demo: --store names ${file}, and there is no such file: a run that is started with it makes it.\n`
+      )
+    }
+    expect(existsSync(file)).toBe(false)
   })
 
   it("a store in the folder that the agent works on, whatever link leads there", async () => {
@@ -251,6 +279,13 @@ describe("what cannot be is said in one line, and nothing is run", () => {
     const wrong = [
       ["", "--store is empty"],
       ["http://user:sekret@host", "--store is no such URL"],
+      ["user:sekret@localhost:6379", "begins with redis://"],
+      [":sekret@localhost", "begins with redis://"],
+      ["//user:sekret@localhost", "begins with redis://"],
+      ["redis//:sekret@localhost", "begins with redis://"],
+      ["redis;//localhost", "begins with redis://"],
+      ["localhost:6379", "begins with redis://"],
+      ["data/foo/", "--store ends like a folder"],
       ["redis://user:sekret@127.0.0.1:1/0", "ECONNREFUSED"],
       ["redis://user:sek%ret@127.0.0.1/0", "the URL is not of the form"],
       ["memory", "holds no run of another process"]

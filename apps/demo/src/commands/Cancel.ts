@@ -11,6 +11,7 @@ import * as Project from "../Project.ts"
 import * as Layers from "../Layers.ts"
 import * as Drive from "../Drive.ts"
 import * as Status from "../Status.ts"
+import { Keeping } from "../Stores.ts"
 import { printer, said } from "./Print.ts"
 import * as Options from "./Options.ts"
 
@@ -26,12 +27,12 @@ export const cancel = Command.make(
         // Nobody drives it, so this process does, for the last time.
         yield* Drive.finish({ runId: run, store })
       }
-      const { driver, info } = yield* Effect.provide(after(run), Layers.looking(store))
+      const { command, driver, info } = yield* Effect.provide(after(run), Layers.looking(store))
       const ended = Status.hasEnded(info.status)
       const line = ended
         ? `Run ${run} is ${info.status}.`
         : driver === undefined
-          ? `Run ${run} is to be cancelled; nobody drives it, and it ends when somebody resumes it.`
+          ? `Run ${run} is to be cancelled; nobody drives it, and it ends when somebody resumes it: ${command(`resume ${run}`)}`
           : `Run ${run} is being cancelled: whoever drives it ends it within a second.`
       yield* print(said(line, { _tag: "Cancelled", runId: run, status: info.status }))
     }).pipe(spoken)
@@ -54,5 +55,6 @@ const after = Effect.fnUntraced(function* (runId: string) {
   const info = yield* Run.get(runId)
   const driver = yield* Status.driver(info)
   if (Status.hasEnded(info.status) && info.session !== undefined) yield* Project.discard(info.session, runId)
-  return { info, driver }
+  const { command } = yield* Keeping
+  return { info, driver, command }
 })

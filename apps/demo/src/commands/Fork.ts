@@ -55,7 +55,11 @@ export const fork = Command.make(
     "Make a new Run from the first events of another. It works on a copy of the folder as it is now, or on --dir; resume drives it"
   ),
   Command.withExamples([
-    { command: "npm run demo -- fork <run> --at 12", description: "Try again from there, beside the first one" }
+    { command: "npm run demo -- fork <run>", description: "Try again, beside a Run that was interrupted" },
+    {
+      command: "npm run demo -- fork <run> --at 4 --dir ../my-project",
+      description: "Let it begin after event 4 of any Run, in place on that folder"
+    }
   ])
 )
 
@@ -81,7 +85,9 @@ const forked = Effect.fnUntraced(function* ({ at: asked, named, runId }: Wanted)
 const copied = Effect.fnUntraced(function* (id: string, runId: string, folder: string | undefined) {
   if (folder === undefined || !(yield* Project.isThere(folder))) {
     const what = folder === undefined ? "it does not say on which folder it works" : `its folder ${folder} is gone`
-    return yield* new Unusable({ message: `run ${runId} cannot be forked on a copy: ${what}. Name a folder by --dir.` })
+    return yield* new Unusable({
+      message: `run ${runId} cannot be forked on a copy: ${what}. The copy of the bundled project goes when its run has ended; name a folder by --dir.`
+    })
   }
   return yield* Project.copyFor(id, { runId, folder })
 })

@@ -5,10 +5,13 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
-import { spoken } from "../Complaint.ts"
+import { NotRepaired, spoken } from "../Complaint.ts"
+import * as Ending from "../Ending.ts"
+import * as Layers from "../Layers.ts"
 import * as RunTests from "../RunTests.ts"
 import * as Drive from "../Drive.ts"
 import { View } from "../View.ts"
+import { printer, said } from "./Print.ts"
 import * as Options from "./Options.ts"
 
 export const resume = Command.make(
@@ -18,10 +21,17 @@ export const resume = Command.make(
     Effect.gen(function* () {
       const { json, store } = yield* Options.kept
       const folder = Option.getOrUndefined(yield* Options.located(dir))
-      yield* Effect.provide(Drive.resume({ runId: run, store, folder }), View.layer({ json }))
+      const ending = folder === undefined ? yield* Effect.provide(Ending.found(run), Layers.looking(store)) : undefined
+      if (ending !== undefined) {
+        const { line, repaired, status } = ending
+        const print = yield* printer(json)
+        yield* print(said(line, { _tag: "Over", runId: run, status, repaired }))
+        return yield* repaired ? Effect.void : new NotRepaired()
+      }
+      return yield* Effect.provide(Drive.resume({ runId: run, store, folder }), View.layer({ json }))
     }).pipe(Effect.provideService(RunTests.Limit, Duration.seconds(testLimit)), spoken)
 ).pipe(
   Command.withDescription(
-    "Go on with a Run that was interrupted, is paused, or whose process died: nothing that was done is done again. Exits as the demo does"
+    "Go on with a Run that was interrupted, is paused, or whose process died: nothing that was done is done again. Of one that has ended and whose folder is gone it says what came of it. Exits as the demo does"
   )
 )

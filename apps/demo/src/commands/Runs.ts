@@ -9,6 +9,7 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { spoken } from "../Complaint.ts"
 import * as Layers from "../Layers.ts"
+import * as Stores from "../Stores.ts"
 import * as Status from "../Status.ts"
 import { printer, said } from "./Print.ts"
 import * as Options from "./Options.ts"
@@ -33,12 +34,21 @@ export const runs = Command.make(
     Effect.gen(function* () {
       const { json, store } = yield* Options.kept
       const print = yield* printer(json)
-      const latest = yield* Effect.provide(listed(Option.getOrUndefined(status), limit), Layers.looking(store))
+      const { latest, notYet } = yield* Effect.provide(
+        Effect.all({
+          latest: listed(Option.getOrUndefined(status), limit),
+          notYet: Effect.map(Stores.Keeping, ({ notYet }) => notYet)
+        }),
+        Layers.looking(store)
+      )
       const now = yield* Clock.currentTimeMillis
       if (json)
         return yield* Effect.forEach(latest, (one) => print({ json: { _tag: "Run", ...one.info }, lines: () => [] }), {
           discard: true
         })
+      if (notYet !== undefined) {
+        return yield* print(said(`There are no runs yet: the first one makes ${notYet}.`, undefined))
+      }
       if (latest.length === 0) return yield* print(said("There are no runs.", undefined))
       const rows = [Words.heads, ...latest.map((one) => Words.row(one, now))]
       return yield* print({ json: undefined, lines: () => Words.table(rows) })
