@@ -87,6 +87,16 @@ describe.skipIf(process.platform === "win32")("a Run that was left goes on", () 
     )
   })
 
+  it("one that ended without a repair, and whose copy is gone, is said to be so by resume, which exits with 1", async () => {
+    const { code, out } = await done("--bug", "4")
+    expect(code).toBe(1)
+    const again = await done("resume", idIn(out), "--json")
+    expect({ code: again.code, err: again.err }).toEqual({ code: 1, err: "" })
+    expect(JSON.parse(again.out)).toEqual({ _tag: "Over", runId: idIn(out), status: "completed", repaired: false })
+    const inWords = await done("resume", idIn(out))
+    expect(inWords.out).toMatch(/^Run \S+ has ended \(completed\): the project was not repaired\. /)
+  })
+
   it("a reader that goes away leaves it paused, with its folder", async () => {
     const child = start()
     child.stdout?.once("data", () => child.stdout?.destroy())
