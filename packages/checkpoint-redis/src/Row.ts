@@ -39,10 +39,12 @@ export const entry = (
   if (seq === undefined) return damaged(runId, 0, "head.seq")
   if (epoch === undefined) return damaged(runId, seq, "head.epoch")
   if (updatedAt === undefined) return damaged(runId, seq, "head.updatedAt")
-  if (typeof body !== "string") return damaged(runId, seq, "head.body")
   const row = decode(rowText)
   if (row === undefined) return damaged(runId, seq, "head.row")
-  const live = owner !== null && Number(until) > Number(nowText)
+  if (typeof body !== "string") return damaged(runId, seq, "head.body")
+  const ends = count(until)
+  if (owner !== null && ends === undefined) return damaged(runId, seq, "head.until")
+  const live = owner !== null && ends !== undefined && ends > Number(nowText)
   return Effect.succeed({
     ...row,
     updatedAt,

@@ -18,6 +18,7 @@ import { read } from "./scripts/read.ts"
 import { release } from "./scripts/release.ts"
 import { remove } from "./scripts/remove.ts"
 import { renew } from "./scripts/renew.ts"
+import type * as Renew from "./scripts/renew.ts"
 
 type Store = CheckpointStore.CheckpointStore["Service"]
 type StoreError = CheckpointStore.StoreError
@@ -38,8 +39,9 @@ export const make = (deps: Deps): Store => {
     head: (runId) => Effect.map(Listing.look(deps, runId), (seen) => seen?.entry),
     claim: (request) => claimed(deps, request),
     renew: ({ epoch, runId, ttlMillis }) =>
-      Effect.map(command(runId, redis.eval(renew)({ keys: keys.run(runId), epoch, ttlMillis })), (done) => done === 1),
-    release: ({ epoch, runId }) => Effect.asVoid(command(runId, redis.eval(release)({ keys: keys.run(runId), epoch }))),
+      isDone(runId, command(runId, redis.eval(renew)({ keys: keys.run(runId), epoch, ttlMillis }))),
+    release: ({ epoch, runId }) =>
+      Effect.asVoid(isDone(runId, command(runId, redis.eval(release)({ keys: keys.run(runId), epoch })))),
     list: (filter, page) =>
       filter.due === true && page.after === undefined
         ? Effect.andThen(quietly("repairing the index", deps.repair.part), Listing.list(deps, filter, page))
@@ -48,6 +50,11 @@ export const make = (deps: Deps): Store => {
     watch: deps.watch
   })
 }
+
+const isDone = (runId: string, asked: Effect.Effect<Renew.Reply, StoreError>): Effect.Effect<boolean, StoreError> =>
+  Effect.flatMap(asked, (reply) =>
+    reply[0] === "corrupt" ? Row.damaged(runId, 0, reply[1]) : Effect.succeed(reply[0] === "done")
+  )
 
 const appended = Effect.fnUntraced(function* (
   deps: Deps,

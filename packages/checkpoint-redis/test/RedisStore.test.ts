@@ -297,6 +297,56 @@ describe.skipIf(!available)("damage", () => {
   )
 
   it.live.each([
+    ["epoch", "HDEL"],
+    ["epoch", "garbage"],
+    ["epoch", "-1"],
+    ["until", "HDEL"],
+    ["until", "garbage"],
+    ["seq", "HDEL"],
+    ["seq", "garbage"],
+    ["updatedAt", "HDEL"],
+    ["updatedAt", "nan"],
+    ["row", "HDEL"],
+    ["row", "zz"],
+    ["row", '{"status":"running","agent":"a"}'],
+    ["row", '{"status":"running","agent":"a","waiting":[],"session":1}'],
+    ["body", "HDEL"]
+  ] as const)(
+    "RI-072 every operation is CheckpointCorrupt and changes nothing when the head's %s is %s",
+    ([field, value]) =>
+      Effect.gen(function* () {
+        const prefix = freshPrefix()
+        const store = yield* open(url, {
+          prefix,
+          wrap: around((c, seen) => (seen.startsWith("SCAN") ? failing("") : c))
+        })
+        const key = `${prefix}:{r}:head`
+        yield* store.append(created("r", { epoch: 1, lease: { owner: "o", ttlMillis: 60_000 } }))
+        yield* value === "HDEL" ? ask("HDEL", key, field) : ask("HSET", key, field, value)
+        const before = yield* ask("HGETALL", key)
+        const operations = {
+          head: store.head("r"),
+          read: store.read("r", reads),
+          append: store.append(created("r", { expectedSeq: 1, head: head({ status: "waiting" }) })),
+          appendOfOwner: store.append(created("r", { epoch: 1, expectedSeq: 1, head: head({ status: "waiting" }) })),
+          create: store.append(created("r", { head: head({ status: "waiting" }) })),
+          claim: store.claim({ runId: "r", owner: "p", ttlMillis: 10 }),
+          takeover: store.claim({ runId: "r", owner: "p", ttlMillis: 10, takeover: 1 }),
+          renew: store.renew({ runId: "r", epoch: 1, ttlMillis: 10 }),
+          release: store.release({ runId: "r", epoch: 1 }),
+          remove: store.remove("r", 1)
+        }
+        for (const [name, operation] of Object.entries<Effect.Effect<unknown, unknown>>(operations)) {
+          const error = yield* Effect.flip(operation)
+          const path = field === "seq" && value === "HDEL" ? "head" : `head.${field}`
+          expect([name, error]).toMatchObject([name, { _tag: corrupt, runId: "r", path }])
+        }
+        expect(yield* ask("HGETALL", key)).toEqual(before)
+        expect(yield* ask("XLEN", `${prefix}:{r}:events`)).toBe(1)
+      })
+  )
+
+  it.live.each([
     ["lengths that do not fit", ["n", "1", "b", "xx"]],
     ["no lengths", ["n", "", "b", ""]],
     ["a length that is no number", ["n", "-1,2", "b", "x"]],

@@ -5,7 +5,7 @@
  * ARGV  1 epoch of the writer or 0, 2 expected seq, 3 number of events, 4 their lengths, 5 their bodies, 6 row of the head,
  *       7 updatedAt, 8 body of the head, 9 "1" if a lease comes along, 10 its owner, 11 its ttl in ms, 12 channel, 13 run id.
  * Gives committed (and moved if the row has changed or the time went back), conflict with the present seq, fenced, or
- * corrupt with what is missing.
+ * corrupt with what is damaged.
  *
  * Guarantee: compare-and-set on seq and epoch; the events and their head are written together or not at all. Whatever can
  * fail comes before the first write, or is the first write: Redis takes nothing back when a script fails half-way. So XADD
@@ -16,6 +16,7 @@
  */
 import * as Redis from "effect/persistence/Redis"
 import type { RunKeys } from "../Keys.ts"
+import { checked } from "./checked.ts"
 
 /** What an append writes, as strings. */
 export interface Args {
@@ -60,18 +61,15 @@ export const append = Redis.script(
   ],
   {
     numberOfKeys: 2,
-    lua: `
-local known = redis.call('HMGET', KEYS[1], 'seq', 'epoch', 'row', 'updatedAt')
-local seq = known[1] or '0'
-if known[1] then
-  if ARGV[1] ~= '0' and ARGV[1] ~= known[2] then return {'fenced'} end
-elseif redis.call('EXISTS', KEYS[2]) == 1 then
-  return {'corrupt', 'head'}
-end
+    lua: `${checked}
+local known, damaged = headOf(ARGV[6])
+if damaged then return {'corrupt', damaged} end
+local seq = known and known.seq or '0'
+if known and ARGV[1] ~= '0' and ARGV[1] ~= known.epoch then return {'fenced'} end
 if seq ~= ARGV[2] then return {'conflict', seq} end
 local last = string.format('%.0f', tonumber(seq) + tonumber(ARGV[3]))
 local add = {'XADD', KEYS[2], last .. '-0', 'e', ARGV[1], 'n', ARGV[4], 'b', ARGV[5]}
-if known[1] then table.insert(add, 3, 'NOMKSTREAM') end
+if known then table.insert(add, 3, 'NOMKSTREAM') end
 local added = redis.pcall(unpack(add))
 if not added then return {'corrupt', 'events'} end
 if type(added) == 'table' and added.err then
@@ -79,7 +77,7 @@ if type(added) == 'table' and added.err then
   return added
 end
 redis.call('HSET', KEYS[1], 'seq', last, 'row', ARGV[6], 'updatedAt', ARGV[7], 'body', ARGV[8])
-if not known[1] then
+if not known then
   redis.call('HSET', KEYS[1], 'epoch', ARGV[1])
   if ARGV[9] == '1' then
     local time = redis.call('TIME')
@@ -88,8 +86,8 @@ if not known[1] then
   end
 end
 if ARGV[1] == '0' then redis.pcall('PUBLISH', ARGV[12], ARGV[13]) end
-if not known[1] then return {'committed', 'created'} end
-if known[3] == ARGV[6] and tonumber(ARGV[7]) >= (tonumber(known[4]) or 0) then return {'committed', 'same'} end
-return {'committed', 'moved', known[3], known[4]}`
+if not known then return {'committed', 'created'} end
+if known.row == ARGV[6] and tonumber(ARGV[7]) >= tonumber(known.updatedAt) then return {'committed', 'same'} end
+return {'committed', 'moved', known.row, known.updatedAt}`
   }
 ).withReturnType<Reply>()

@@ -12,6 +12,7 @@
  */
 import * as Redis from "effect/persistence/Redis"
 import type { RunKeys } from "../Keys.ts"
+import { checked } from "./checked.ts"
 
 export interface Args {
   readonly keys: RunKeys
@@ -30,17 +31,15 @@ export const claim = Redis.script(
   ({ keys, owner, takeover, ttlMillis }: Args) => [...keys, owner, ttlMillis, takeover ?? ""],
   {
     numberOfKeys: 2,
-    lua: `
-local known = redis.call('HMGET', KEYS[1], 'seq', 'epoch', 'owner', 'until')
-if not known[1] then
-  if redis.call('EXISTS', KEYS[2]) == 1 then return {'corrupt', 'head'} end
-  return {'unknown'}
-end
+    lua: `${checked}
+local known, damaged = headOf()
+if damaged then return {'corrupt', damaged} end
+if not known then return {'unknown'} end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-if known[3] and tonumber(known[4]) > now and ARGV[3] ~= known[2] then return {'busy', known[2], known[3]} end
+if known.owner and tonumber(known.ends) > now and ARGV[3] ~= known.epoch then return {'busy', known.epoch, known.owner} end
 local epoch = redis.call('HINCRBY', KEYS[1], 'epoch', 1)
 redis.call('HSET', KEYS[1], 'owner', ARGV[1], 'until', string.format('%.0f', now + tonumber(ARGV[2])))
-return {'claimed', epoch, known[1], known[3]}`
+return {'claimed', epoch, known.seq, known.owner or false}`
   }
 ).withReturnType<Reply>()

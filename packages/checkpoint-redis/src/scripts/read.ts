@@ -11,6 +11,7 @@
  */
 import * as Redis from "effect/persistence/Redis"
 import type { RunKeys } from "../Keys.ts"
+import { checked } from "./checked.ts"
 
 export interface Args {
   readonly keys: RunKeys
@@ -30,13 +31,11 @@ export type Reply =
 
 export const read = Redis.script(({ after, keys, maxBytes, upTo }: Args) => [...keys, after, upTo, maxBytes], {
   numberOfKeys: 2,
-  lua: `
-local seq = redis.call('HGET', KEYS[1], 'seq')
-if not seq then
-  if redis.call('EXISTS', KEYS[1], KEYS[2]) > 0 then return {'corrupt', 'head'} end
-  return {'unknown'}
-end
-if not tonumber(seq) then return {'corrupt', 'head.seq'} end
+  lua: `${checked}
+local known, damaged = headOf()
+if damaged then return {'corrupt', damaged} end
+if not known then return {'unknown'} end
+local seq = known.seq
 local upTo, most = math.min(tonumber(seq), tonumber(ARGV[2])), tonumber(ARGV[3])
 local rows, bytes, from, count = {}, 0, '(' .. ARGV[1] .. '-0', 4
 while true do

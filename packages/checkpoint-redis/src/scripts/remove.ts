@@ -11,6 +11,7 @@
  */
 import * as Redis from "effect/persistence/Redis"
 import type { RunKeys } from "../Keys.ts"
+import { checked } from "./checked.ts"
 
 export interface Args {
   readonly keys: RunKeys
@@ -18,19 +19,16 @@ export interface Args {
 }
 
 export type Reply =
-  | readonly ["removed", row: string | null, updatedAt: string | null]
+  | readonly ["removed", row: string, updatedAt: string]
   | readonly ["kept"]
   | readonly ["corrupt", path: string]
 
 export const remove = Redis.script(({ expectedSeq, keys }: Args) => [...keys, expectedSeq], {
   numberOfKeys: 2,
-  lua: `
-local known = redis.call('HMGET', KEYS[1], 'seq', 'row', 'updatedAt')
-if not known[1] then
-  if redis.call('EXISTS', KEYS[1], KEYS[2]) > 0 then return {'corrupt', 'head'} end
-  return {'kept'}
-end
-if known[1] ~= ARGV[1] then return {'kept'} end
+  lua: `${checked}
+local known, damaged = headOf()
+if damaged then return {'corrupt', damaged} end
+if not known or known.seq ~= ARGV[1] then return {'kept'} end
 redis.call('UNLINK', KEYS[1], KEYS[2])
-return {'removed', known[2], known[3]}`
+return {'removed', known.row, known.updatedAt}`
 }).withReturnType<Reply>()

@@ -1,9 +1,9 @@
 /**
  * Makes a lease last longer.
  *
- * KEYS  1 head (hash), 2 events (stream, not touched).
+ * KEYS  1 head (hash), 2 events (stream, not changed).
  * ARGV  1 epoch, 2 ttl in ms.
- * Gives 1, or 0 if the Run has another epoch or is unknown.
+ * Gives done, no if the Run has another epoch or is unknown, or corrupt.
  *
  * Guarantee: only the present epoch renews, and the lease then ends ttl after the server's TIME (C4).
  *
@@ -11,6 +11,7 @@
  */
 import * as Redis from "effect/persistence/Redis"
 import type { RunKeys } from "../Keys.ts"
+import { checked } from "./checked.ts"
 
 export interface Args {
   readonly keys: RunKeys
@@ -18,12 +19,16 @@ export interface Args {
   readonly ttlMillis: number
 }
 
+export type Reply = readonly ["done"] | readonly ["no"] | readonly ["corrupt", path: string]
+
 export const renew = Redis.script(({ epoch, keys, ttlMillis }: Args) => [...keys, epoch, ttlMillis], {
   numberOfKeys: 2,
-  lua: `
-if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return 0 end
+  lua: `${checked}
+local known, damaged = headOf()
+if damaged then return {'corrupt', damaged} end
+if not known or known.epoch ~= ARGV[1] then return {'no'} end
 local time = redis.call('TIME')
 local ends = time[1] * 1000 + math.floor(time[2] / 1000) + tonumber(ARGV[2])
 redis.call('HSET', KEYS[1], 'until', string.format('%.0f', ends))
-return 1`
-}).withReturnType<number>()
+return {'done'}`
+}).withReturnType<Reply>()
