@@ -1,25 +1,48 @@
 /**
- * Lists Runs: walks a set of the index, and asks the head of each Run that it names. One whose head is damaged is left out and
- * named in the log: it must not keep the others from being found.
+ * Lists Runs: walks the fewest entries of the index that hold them all, and asks the heads that these name.
+ *
+ * Invariants
+ *   L1  Whatever its filter, a list asks the server in parts of bounded work, and for many heads in one round trip.
+ *   L2  A damaged Run is left out and warned of; it does not keep the others from being listed.
+ *   L3  A list is right where its repairs of the index cannot be written: memory is full, or the server is a replica.
  *
  * @since 0.1.0
  */
 import type { CheckpointStore } from "@waystone/core"
 import * as Effect from "effect/Effect"
-import * as Row from "./Row.ts"
+import * as Result from "effect/Result"
+import * as Heads from "./Heads.ts"
+import { quietly } from "./Later.ts"
 import * as RunIndex from "./RunIndex.ts"
-import { head } from "./scripts/head.ts"
 import { range } from "./scripts/range.ts"
+import type { Part } from "./scripts/range.ts"
 
 type Aged = { readonly runId: string; readonly updatedAt: number }
-/** A head, and the server's time in ms when it was read. */
-interface Seen {
-  readonly entry: CheckpointStore.Entry
-  readonly now: number
+/** An entry of the index. */
+interface Indexed extends Aged {
+  readonly set: string
 }
 
-/** Heads that are asked for at once. */
-const batchSize = 200
+/** Entries of a set that a part gives: as many as the page has room for, between these. */
+const fewest = 50
+const most = 500
+/** Entries that a part looks at, in all sets: about 5 ms of the server. */
+const scanned = 5000
+
+/** What one list walks through, and what it has come to. */
+interface Walk {
+  readonly deps: RunIndex.Deps
+  readonly filter: CheckpointStore.Filter
+  readonly page: CheckpointStore.Page
+  readonly sets: ReadonlyArray<string>
+  readonly groups: ReadonlyArray<ReadonlyArray<string>>
+  readonly to: string
+  /** Runs whose heads were read. */
+  readonly asked: Set<string>
+  readonly found: Array<CheckpointStore.Entry>
+  /** False once a repair could not be written: this list tries no more. */
+  repairs: boolean
+}
 
 /** A page of the Runs that the filter lets through, the oldest `updatedAt` first. */
 export const list = Effect.fnUntraced(function* (
@@ -27,104 +50,134 @@ export const list = Effect.fnUntraced(function* (
   filter: CheckpointStore.Filter,
   page: CheckpointStore.Page
 ): Effect.fn.Return<ReadonlyArray<CheckpointStore.Entry>, CheckpointStore.StoreError> {
-  if (filter.status?.length === 0 || page.limit < 1) return []
+  if (filter.status?.length === 0 || filter.agent?.length === 0 || page.limit < 1) return []
   const to = filter.updatedBefore === undefined ? "+inf" : `(${filter.updatedBefore}`
-  const walk = { ...deps, set: RunIndex.setFor(filter), to }
-  const found = new Map<string, CheckpointStore.Entry>()
-  let position: Position = { from: page.after?.updatedAt, offset: 0, last: page.after }
-  while (found.size < page.limit) {
-    const batch = yield* batchAt(walk, position)
-    const fresh = batch.filter((one) => isAfter(one, position.last))
-    const checked = yield* Effect.forEach(fresh, (one) => check(walk, one), { concurrency: batchSize })
-    const seen = checked.flatMap(({ seen }) =>
-      seen !== undefined && matches(seen, filter) && isAfter(seen.entry, page.after) ? [seen.entry] : []
-    )
-    const last = batch.at(-1)
-    const over = last === undefined || batch.length < batchSize
-    // One that has moved beyond the batch is met again where it belongs; a page must not leave out what lies between.
-    for (const entry of seen) if (over || !isAfter(entry, last)) found.set(entry.runId, entry)
-    if (over) break
-    position = next(position, last, checked.filter(({ moved }) => moved).length)
+  const ways = yield* waysOf(deps, filter)
+  const walk: Walk = { deps, filter, page, ...ways, to, asked: new Set(), found: [], repairs: true }
+  let after: Aged | undefined = page.after
+  for (let count = Math.min(Math.max(page.limit, fewest), most); ; count = Math.min(count * 2, most)) {
+    const { end, entries } = yield* partOf(walk, after, count)
+    yield* look(walk, entries)
+    // What was met too early and has its place beyond the end waits for it: nothing that lies between may be left out.
+    const whole = end === undefined ? walk.found : walk.found.filter((entry) => !isAfter(entry, end))
+    if (end === undefined || whole.length >= page.limit) return whole.toSorted(byAge).slice(0, page.limit)
+    after = end
   }
-  return [...found.values()].toSorted(byAge).slice(0, page.limit)
 })
 
-/** Where a walk through a set has come to. */
-interface Position {
-  readonly from: number | undefined
-  /** How many at that time are known. */
-  readonly offset: number
-  readonly last: Aged | undefined
-}
-
-/** Goes on at the last time seen, and skips what is known at it: times repeat, and what was moved is not there any more. */
-const next = ({ from, offset }: Position, last: Aged, moved: number): Position =>
-  last.updatedAt === from
-    ? { from, offset: offset + batchSize - moved, last }
-    : { from: last.updatedAt, offset: 0, last }
-
-const isAfter = (one: Aged, other: Aged | undefined): boolean => other === undefined || byAge(one, other) > 0
-
-interface Walk extends RunIndex.Deps {
-  readonly set: string
-  readonly to: string
-}
-
-const batchAt = (
-  { command, keys, redis, set, to }: Walk,
-  { from, offset }: Position
-): Effect.Effect<ReadonlyArray<Aged>, CheckpointStore.StoreError> => {
-  const lowest = from === undefined ? "-inf" : String(from)
-  const asked = redis.eval(range)({ set: keys.index(set), from: lowest, to, offset, count: batchSize })
-  return Effect.map(command("", asked), (reply) => {
-    const batch: Array<Aged> = []
-    for (let i = 0; i + 1 < reply.length; i += 2) batch.push({ runId: reply[i] ?? "", updatedAt: Number(reply[i + 1]) })
-    return batch
-  })
-}
-
-/** Looks at the head of an entry of the index, and puts the entry right if the head says something else (X2). */
-const check = Effect.fnUntraced(function* (
-  { set, ...deps }: Walk,
-  { runId, updatedAt }: Aged
-): Effect.fn.Return<{ readonly seen: Seen | undefined; readonly moved: boolean }, CheckpointStore.StoreError> {
-  const seen = yield* Effect.catchTag(look(deps, runId), "CheckpointCorrupt", ({ message }) =>
-    Effect.as(Effect.logWarning(`Left out of a list: ${message}`), "damaged" as const)
-  )
-  // Its place in the index is left as it is, like all of it.
-  if (seen === "damaged") return { seen: undefined, moved: false }
-  const row = seen?.entry
-  if (row === undefined || !RunIndex.setsOf(row).includes(set)) {
-    yield* RunIndex.take(deps, { runId, updatedAt, outOf: [set] })
-    return { seen: undefined, moved: true }
-  }
-  if (row.updatedAt === updatedAt) return { seen, moved: false }
-  yield* RunIndex.put(deps, { runId, row, updatedAt: row.updatedAt })
-  return { seen, moved: true }
-})
-
-/** The head of a Run, if there is such a Run. */
-export const look = Effect.fnUntraced(function* (
+/** The sets to walk, which are the smallest, and the groups of the others. */
+const waysOf = Effect.fnUntraced(function* (
   { command, keys, redis }: RunIndex.Deps,
-  runId: string
-): Effect.fn.Return<Seen | undefined, CheckpointStore.StoreError> {
-  const reply = yield* command(runId, redis.eval(head)(keys.run(runId)))
-  switch (reply[0]) {
-    case "unknown":
-      return undefined
-    case "corrupt":
-      return yield* Row.damaged(runId, 0, reply[1])
-    case "head": {
-      const [, now, ...fields] = reply
-      return { entry: yield* Row.entry(runId, now, fields), now: Number(now) }
+  filter: CheckpointStore.Filter
+): Effect.fn.Return<Pick<Walk, "sets" | "groups">, CheckpointStore.StoreError> {
+  const groups = RunIndex.groupsFor(filter)
+  const [only = ["all"], ...others] = groups
+  if (others.length === 0) return { sets: only, groups: [] }
+  const sizeOf = (set: string) => command("", redis.send<number>("ZCARD", keys.index(set)))
+  const sizes = yield* Effect.forEach(
+    groups,
+    (sets) => Effect.map(Effect.forEach(sets, sizeOf, { concurrency: "unbounded" }), sum),
+    { concurrency: "unbounded" }
+  )
+  const least = sizes.indexOf(Math.min(...sizes))
+  return { sets: groups[least] ?? only, groups: groups.filter((_, i) => i !== least) }
+})
+
+const sum = (sizes: ReadonlyArray<number>): number => sizes.reduce((total, size) => total + Number(size), 0)
+
+/** The next entries of all sets, merged: everything up to `end`, or all there is if that is undefined. */
+const partOf = Effect.fnUntraced(function* (
+  { deps: { command, keys, redis }, groups, sets, to }: Walk,
+  after: Aged | undefined,
+  count: number
+): Effect.fn.Return<
+  { readonly entries: ReadonlyArray<Indexed>; readonly end: Aged | undefined },
+  CheckpointStore.StoreError
+> {
+  const parts = yield* command(
+    "",
+    redis.eval(range)({
+      sets: sets.map(keys.index),
+      groups: groups.map((group) => group.map(keys.index)),
+      after,
+      to,
+      count,
+      scanned: Math.ceil(scanned / sets.length)
+    })
+  )
+  const ends = parts.flatMap(([over, score, runId]) =>
+    over === 1 || runId === null ? [] : [{ runId, updatedAt: Number(score) }]
+  )
+  const end = ends.toSorted(byAge)[0]
+  const entries = parts.flatMap((part, i) => entriesOf(part, sets[i] ?? ""))
+  return { entries: end === undefined ? entries : entries.filter((entry) => !isAfter(entry, end)), end }
+})
+
+const entriesOf = ([, , , found]: Part, set: string): ReadonlyArray<Indexed> => {
+  const entries: Array<Indexed> = []
+  for (let i = 0; i + 1 < found.length; i += 2) {
+    entries.push({ set, runId: found[i] ?? "", updatedAt: Number(found[i + 1]) })
+  }
+  return entries
+}
+
+/** Reads the heads of these entries, keeps what the filter lets through, and puts wrong entries right (X2). */
+const look = Effect.fnUntraced(function* (
+  walk: Walk,
+  entries: ReadonlyArray<Indexed>
+): Effect.fn.Return<void, CheckpointStore.StoreError> {
+  const fresh = new Map<string, Array<Indexed>>()
+  for (const entry of entries) {
+    if (!walk.asked.has(entry.runId)) fresh.set(entry.runId, [...(fresh.get(entry.runId) ?? []), entry])
+  }
+  const runIds = [...fresh.keys()]
+  const heads = yield* Heads.of(walk.deps, runIds)
+  const wrong: Array<Effect.Effect<void, CheckpointStore.StoreError>> = []
+  for (const [i, head] of heads.entries()) {
+    const runId = runIds[i] ?? ""
+    walk.asked.add(runId)
+    if (Result.isFailure(head)) {
+      yield* Effect.logWarning(`A list leaves out a Run that is damaged. ${head.failure.message}`)
+      continue
+    }
+    const seen = head.success
+    if (seen !== undefined && matches(seen, walk.filter) && isAfter(seen.entry, walk.page.after)) {
+      walk.found.push(seen.entry)
+    }
+    for (const entry of fresh.get(runId) ?? []) {
+      const repair = repairOf(walk.deps, entry, seen?.entry)
+      if (repair !== undefined) wrong.push(repair)
     }
   }
+  yield* Effect.forEach(wrong, (repair) => repaired(walk, repair), { concurrency: 50, discard: true })
 })
+
+const repairOf = (
+  deps: RunIndex.Deps,
+  { runId, set, updatedAt }: Indexed,
+  row: CheckpointStore.Entry | undefined
+): Effect.Effect<void, CheckpointStore.StoreError> | undefined => {
+  if (row === undefined || !RunIndex.setsOf(row).includes(set)) {
+    return RunIndex.take(deps, { runId, updatedAt, outOf: [set] })
+  }
+  return row.updatedAt === updatedAt ? undefined : RunIndex.put(deps, { runId, row, updatedAt: row.updatedAt })
+}
+
+const repaired = (walk: Walk, repair: Effect.Effect<void, CheckpointStore.StoreError>): Effect.Effect<void> =>
+  Effect.suspend(() =>
+    walk.repairs
+      ? Effect.map(quietly("repairing the index", repair), (done) => {
+          walk.repairs &&= done
+        })
+      : Effect.void
+  )
+
+const isAfter = (one: Aged, other: Aged | undefined): boolean => other === undefined || byAge(one, other) > 0
 
 const byAge = (a: Aged, b: Aged): number =>
   a.updatedAt - b.updatedAt || (a.runId < b.runId ? -1 : a.runId > b.runId ? 1 : 0)
 
-const matches = ({ entry, now }: Seen, filter: CheckpointStore.Filter): boolean =>
+const matches = ({ entry, now }: Heads.Seen, filter: CheckpointStore.Filter): boolean =>
   (filter.status?.includes(entry.status) ?? true) &&
   (filter.waiting === undefined || entry.waiting.includes(filter.waiting)) &&
   (filter.agent?.includes(entry.agent) ?? true) &&

@@ -17,6 +17,7 @@ import * as Client from "./Client.ts"
 import * as Command from "./Command.ts"
 import * as Hints from "./Hints.ts"
 import * as Keys from "./Keys.ts"
+import { quietly } from "./Later.ts"
 import * as Repair from "./Repair.ts"
 import * as ServerCheck from "./ServerCheck.ts"
 import * as Store from "./Store.ts"
@@ -55,7 +56,7 @@ export const make = Effect.fnUntraced(function* (
   const deps = { redis, command: Command.make(Duration.fromInputUnsafe(commandTimeout)), keys: Keys.make(prefix) }
   yield* ServerCheck.check(deps, onWeakServer)
   const repair = yield* Repair.make(deps)
-  yield* Effect.forkScoped(Store.quietly("repairing the index", repair.pass))
+  yield* Effect.forkScoped(quietly("repairing the index", repair.pass))
   return Store.make({ ...deps, repair, watch: yield* Hints.make(redis, deps.keys.channel) })
 })
 

@@ -6,6 +6,7 @@
 import { type CheckpointStore, RunError } from "@waystone/core"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 
 /** What the index knows a Run by, but for `updatedAt`, which changes with every append. */
@@ -28,24 +29,24 @@ export const encode = ({ agent, parent, session, status, waiting, wakeAt }: Row)
 /** Undefined if it is missing or damaged. */
 export const decode = (row: string | null | undefined): Row | undefined => Option.getOrUndefined(decodeRow(row))
 
-/** Decodes what `scripts/head` gives. */
+/** Decodes what `scripts/heads` gives of a Run. */
 export const entry = (
   runId: string,
   nowText: string,
   fields: ReadonlyArray<string | null>
-): Effect.Effect<CheckpointStore.Entry, RunError.CheckpointCorrupt> => {
+): Result.Result<CheckpointStore.Entry, RunError.CheckpointCorrupt> => {
   const [seqText, epochText, owner = null, until = null, rowText, updatedAtText, body] = fields
   const [seq, epoch, updatedAt] = [count(seqText), count(epochText), number(updatedAtText)]
-  if (seq === undefined) return damaged(runId, 0, "head.seq")
-  if (epoch === undefined) return damaged(runId, seq, "head.epoch")
-  if (updatedAt === undefined) return damaged(runId, seq, "head.updatedAt")
+  if (seq === undefined) return damage(runId, 0, "head.seq")
+  if (epoch === undefined) return damage(runId, seq, "head.epoch")
+  if (updatedAt === undefined) return damage(runId, seq, "head.updatedAt")
   const row = decode(rowText)
-  if (row === undefined) return damaged(runId, seq, "head.row")
-  if (typeof body !== "string") return damaged(runId, seq, "head.body")
+  if (row === undefined) return damage(runId, seq, "head.row")
+  if (typeof body !== "string") return damage(runId, seq, "head.body")
   const ends = count(until)
-  if (owner !== null && ends === undefined) return damaged(runId, seq, "head.until")
+  if (owner !== null && ends === undefined) return damage(runId, seq, "head.until")
   const live = owner !== null && ends !== undefined && ends > Number(nowText)
-  return Effect.succeed({
+  return Result.succeed({
     ...row,
     updatedAt,
     body,
@@ -58,8 +59,12 @@ export const entry = (
 }
 
 /** Nothing is repaired or deleted: it is left as it is. */
+export const damage = (runId: string, seq: number, path: string): Result.Result<never, RunError.CheckpointCorrupt> =>
+  Result.fail(new RunError.CheckpointCorrupt({ runId, seq, path }))
+
+/** `damage` as a failure. */
 export const damaged = (runId: string, seq: number, path: string): Effect.Effect<never, RunError.CheckpointCorrupt> =>
-  Effect.fail(new RunError.CheckpointCorrupt({ runId, seq, path }))
+  Effect.fromResult(damage(runId, seq, path))
 
 /** A finite number, or nothing. */
 export const number = (text: string | null | undefined): number | undefined => {

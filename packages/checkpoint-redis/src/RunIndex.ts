@@ -30,23 +30,30 @@ export interface Deps {
 }
 
 /** The sets that a Run belongs to. */
-export const setsOf = ({ parent, session, status, waiting, wakeAt }: Row): ReadonlyArray<string> => [
+export const setsOf = ({ agent, parent, session, status, waiting, wakeAt }: Row): ReadonlyArray<string> => [
   "all",
   `status:${status}`,
+  `agent:${agent}`,
   ...(status === "running" || wakeAt !== undefined ? ["due"] : []),
-  ...(waiting.length > 0 ? ["waiting"] : []),
+  ...new Set(waiting.map((kind) => `waiting:${kind}`)),
   ...(session === undefined ? [] : [`session:${session}`]),
   ...(parent === undefined ? [] : [`parent:${parent}`])
 ]
 
-/** The smallest set that holds every Run that the filter lets through. */
-export const setFor = ({ due, parent, session, status, waiting }: CheckpointStore.Filter): string => {
-  if (session !== undefined) return `session:${session}`
-  if (typeof parent === "string") return `parent:${parent}`
-  if (waiting !== undefined) return "waiting"
-  if (due === true) return "due"
-  const [only, ...others] = status ?? []
-  return only !== undefined && others.length === 0 ? `status:${only}` : "all"
+/**
+ * Groups of sets: every Run that the filter lets through stands in at least one set of each group, and all in `"all"`. Empty
+ * if no field of the filter has a set.
+ */
+export const groupsFor = (filter: CheckpointStore.Filter): ReadonlyArray<ReadonlyArray<string>> => {
+  const { agent, due, parent, session, status, waiting } = filter
+  return [
+    ...(session === undefined ? [] : [[`session:${session}`]]),
+    ...(typeof parent === "string" ? [[`parent:${parent}`]] : []),
+    ...(waiting === undefined ? [] : [[`waiting:${waiting}`]]),
+    ...(due === true ? [["due"]] : []),
+    ...(status === undefined ? [] : [[...new Set(status)].map((one) => `status:${one}`)]),
+    ...(agent === undefined ? [] : [[...new Set(agent)].map((one) => `agent:${one}`)])
+  ]
 }
 
 /** Puts a Run where it belongs now, and takes it from where it belonged before. */
@@ -72,8 +79,5 @@ const placed = (
   args: Parameters<typeof place.params>[0]
 ): Effect.Effect<void, CheckpointStore.StoreError> =>
   Effect.asVoid(
-    command(
-      args.runId,
-      redis.eval(place)({ ...args, into: args.into.map(keys.index), outOf: args.outOf.map(keys.index) })
-    )
+    command("", redis.eval(place)({ ...args, into: args.into.map(keys.index), outOf: args.outOf.map(keys.index) }))
   )

@@ -7,6 +7,8 @@ import { CheckpointStore } from "@waystone/core"
 import * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
 import * as Batch from "./Batch.ts"
+import * as Heads from "./Heads.ts"
+import { quietly } from "./Later.ts"
 import * as Listing from "./Listing.ts"
 import type { Repair } from "./Repair.ts"
 import * as Row from "./Row.ts"
@@ -36,7 +38,7 @@ export const make = (deps: Deps): Store => {
   return CheckpointStore.CheckpointStore.of({
     append: (request) => appended(deps, request),
     read: (runId, { after, limit }) => readAll(deps, runId, { after, upTo: after + limit }),
-    head: (runId) => Effect.map(Listing.look(deps, runId), (seen) => seen?.entry),
+    head: (runId) => Heads.one(deps, runId),
     claim: (request) => claimed(deps, request),
     renew: ({ epoch, runId, ttlMillis }) =>
       isDone(runId, command(runId, redis.eval(renew)({ keys: keys.run(runId), epoch, ttlMillis }))),
@@ -104,7 +106,7 @@ const index = (
   const row = reply[1] === "moved" ? Row.decode(reply[2]) : undefined
   const updatedAt = reply[1] === "moved" ? Row.number(reply[3]) : undefined
   const before = row === undefined || updatedAt === undefined ? undefined : { runId: now.runId, row, updatedAt }
-  return quietly("writing the index", RunIndex.put(deps, now, before))
+  return Effect.asVoid(quietly("writing the index", RunIndex.put(deps, now, before)))
 }
 
 /** Reads part by part, until the page is full or the Run has no more; a missing part is damage (RI-072). */
@@ -172,9 +174,3 @@ const removed = Effect.fnUntraced(function* (
   }
   return true
 })
-
-/** What fails here is put right later, and must not fail what has happened already. */
-export const quietly = (what: string, effect: Effect.Effect<void, StoreError>): Effect.Effect<void> =>
-  Effect.catch(effect, (error) =>
-    Effect.logDebug(`checkpoint-redis: ${what} failed and is done later: ${error.message}`)
-  )

@@ -59,7 +59,7 @@ describe.skipIf(!available)("keys", () => {
       }
       expect(slotOf("{a}b")).toBe(15_495) // as CLUSTER KEYSLOT says
       const index = keys.filter((key) => key.startsWith("{"))
-      expect(index.length).toBe(6)
+      expect(index.length).toBe(7)
       expect(new Set(index.map(slotOf)).size).toBe(1)
     })
   )

@@ -86,3 +86,28 @@ export const created = (runId: string, fields: Partial<CheckpointStore.Append> =
 
 export const ids = (entries: ReadonlyArray<CheckpointStore.Entry>): ReadonlyArray<string> =>
   entries.map(({ runId }) => runId)
+
+/** What lists ask of the server: scripts and commands that they send, and heads that these read. */
+export interface Asked {
+  trips: number
+  heads: number
+}
+
+/** Counts what is asked; held-back repairs are not. */
+export const counting =
+  (asked: Asked) =>
+  (redis: Service): Service => ({
+    ...redis,
+    send: (command, ...args) => {
+      if (command === "SCAN") return failing("held back")
+      asked.trips++
+      return redis.send(command, ...args)
+    },
+    eval:
+      (script) =>
+      (...params) => {
+        asked.trips++
+        if (script.lua.includes("redis.pcall('HMGET', KEYS[i]")) asked.heads += script.numberOfKeys(...params) / 2
+        return redis.eval(script)(...params)
+      }
+  })
