@@ -1,7 +1,8 @@
 /**
  * Brings a Redis client by URL: the NodeRedis of @effect/platform-node, loaded only when it is needed.
  *
- * The URL may hold a password, so it is checked here, and no error shows it.
+ * The URL may hold a password, so it is checked before, and no error shows it. The client logs nothing of its own: each
+ * command that fails says why, and a lost connection that no command meets is nobody's trouble.
  *
  * @since 0.1.0
  */
@@ -10,23 +11,23 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redis from "effect/persistence/Redis"
-import * as Redacted from "effect/Redacted"
+import * as References from "effect/References"
 import { meaning } from "./Command.ts"
-
-/** `redis://` or `rediss://` (TLS), with user, password and database: `redis://user:password@host:6379/0`. */
-export type Url = string | Redacted.Redacted
+import * as Options from "./Options.ts"
 
 /** Connects when it is built, and fails at once if it cannot; a connection that is lost later is made again. */
-export const layer = (url: Url): Layer.Layer<Redis.Redis, CheckpointStore.StoreError> =>
+export const layer = (url: Options.Url): Layer.Layer<Redis.Redis, Options.OptionInvalid | CheckpointStore.StoreError> =>
   Layer.effect(
     Redis.Redis,
     Effect.gen(function* () {
-      const checked = yield* parse(typeof url === "string" ? url : Redacted.value(url))
+      const checked = yield* Options.urlOf(url)
       const NodeRedis = yield* imported
       // Without an offline queue: a command whose caller has given up must not run minutes later, after a reconnect.
       // RESP 2: an old server repeats the password in its error about HELLO, which RESP 3 begins with.
       const client = NodeRedis.layer({ url: checked, disableOfflineQueue: true, RESP: 2 })
-      const built = yield* Effect.mapError(Layer.build(client), (error) => meaning("", error))
+      // Its listeners of errors log in the context that they are made in.
+      const quiet = Effect.provideService(Layer.build(client), References.MinimumLogLevel, "None")
+      const built = yield* Effect.mapError(quiet, (error) => meaning("", error))
       return Context.get(built, Redis.Redis)
     })
   )
@@ -39,20 +40,3 @@ const imported = Effect.tryPromise({
       detail: "layerUrl needs the packages @effect/platform-node and redis: install them"
     })
 })
-
-/** Everything that makes node-redis throw, since what it throws has the URL in it. */
-const parse = (url: string): Effect.Effect<string, RunError.StoreUnavailable> =>
-  Effect.suspend(() => {
-    try {
-      const { password, pathname, protocol, username } = new URL(url)
-      decodeURIComponent(username + password)
-      if (/^rediss?:$/.test(protocol) && /^\/?\d*$/.test(pathname)) return Effect.succeed(url)
-    } catch {
-      // said below
-    }
-    return Effect.fail(
-      new RunError.StoreUnavailable({
-        detail: "the URL is not of the form redis://user:password@host:6379/0 (or rediss://)"
-      })
-    )
-  })

@@ -24,7 +24,8 @@ export interface Keys {
 }
 
 /** 1 to 64 of `A-Z a-z 0-9 . _ : -`. */
-export const isPrefix = (prefix: string): boolean => /^[A-Za-z0-9._:-]{1,64}$/.test(prefix)
+export const isPrefix = (prefix: unknown): boolean =>
+  typeof prefix === "string" && /^[A-Za-z0-9._:-]{1,64}$/.test(prefix)
 
 export const make = (prefix: string): Keys => {
   const [before, after] = [`${prefix}:{`, "}:head"]

@@ -37,7 +37,7 @@ export const setsOf = ({ agent, parent, session, status, waiting, wakeAt }: Row)
   ...(status === "running" || wakeAt !== undefined ? ["due"] : []),
   ...new Set(waiting.map((kind) => `waiting:${kind}`)),
   ...(session === undefined ? [] : [`session:${session}`]),
-  ...(parent === undefined ? [] : [`parent:${parent}`])
+  parent === undefined ? "roots" : `parent:${parent}`
 ]
 
 /**
@@ -48,7 +48,7 @@ export const groupsFor = (filter: CheckpointStore.Filter): ReadonlyArray<Readonl
   const { agent, due, parent, session, status, waiting } = filter
   return [
     ...(session === undefined ? [] : [[`session:${session}`]]),
-    ...(typeof parent === "string" ? [[`parent:${parent}`]] : []),
+    ...(parent === undefined ? [] : [[parent === null ? "roots" : `parent:${parent}`]]),
     ...(waiting === undefined ? [] : [[`waiting:${waiting}`]]),
     ...(due === true ? [["due"]] : []),
     ...(status === undefined ? [] : [[...new Set(status)].map((one) => `status:${one}`)]),

@@ -8,9 +8,7 @@ import * as Effect from "effect/Effect"
 import type * as Redis from "effect/persistence/Redis"
 import * as Schema from "effect/Schema"
 import type { Command } from "./Command.ts"
-
-/** What to do about a server that can lose Runs, or that does not say: log a warning, fail, or not ask at all. */
-export type OnWeakServer = "warn" | "fail" | "ignore"
+import type { OnWeakServer } from "./Options.ts"
 
 /** The server is older than Redis 6.2, which has XADD NOMKSTREAM and TIME before writes in scripts. */
 export class ServerTooOld extends Schema.TaggedError<ServerTooOld>()("ServerTooOld", { version: Schema.String }) {

@@ -42,12 +42,13 @@ describe.skipIf(!available)("L1 a list", () => {
     ["several statuses", { status: ["stopped", "failed"] }, ["x0000", "x0001"]],
     ["a kind of wait", { waiting: "external" }, ["x0002"]],
     ["a kind of wait and an agent", { waiting: "approval", agent: ["b"] }, []],
+    ["roots", { parent: null, status: ["waiting", "failed"] }, ["x0001", "x0002"]],
     ["a status and an agent that many Runs have, but few both", { status: ["running"], agent: ["a"] }, ["y0000"]]
   ])("of %s asks few heads in few round trips, however many other Runs there are", ([, filter, expected]) =>
     Effect.gen(function* () {
       const asked: Asked = { trips: 0, heads: 0 }
       const store = yield* open(url, { prefix: freshPrefix(), wrap: counting(asked) })
-      yield* put(store, many(1200), () => ({ status: "waiting", waiting: ["approval"], agent: "a" }))
+      yield* put(store, many(1200), () => ({ status: "waiting", waiting: ["approval"], agent: "a", parent: "p" }))
       yield* put(store, many(3, "x"), (i) => ({
         status: ["stopped", "failed", "waiting"][i] ?? "",
         waiting: i === 2 ? ["external"] : [],

@@ -100,7 +100,8 @@ describe.skipIf(!available)("keys", () => {
     Effect.gen(function* () {
       for (const prefix of ["", "a{b", "a}", "a b", "a*", "x".repeat(65)]) {
         const error = yield* Effect.flip(open(url, { prefix }))
-        expect(error).toBeInstanceOf(RedisStore.PrefixInvalid)
+        expect(error).toBeInstanceOf(RedisStore.OptionInvalid)
+        expect(error).toMatchObject({ field: "prefix" })
       }
       expect(Keys.isPrefix("my-app:waystone.v1_")).toBe(true)
     })

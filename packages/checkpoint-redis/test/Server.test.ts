@@ -200,7 +200,7 @@ describe.skipIf(!canStart)("a server that refuses", () => {
           ? Effect.suspend(() => (loading-- > 0 ? failing("LOADING Redis is loading the dataset in memory") : command))
           : command
       )
-      const store = yield* open(url, { prefix: "loading", wrap: slow, commandTimeout: "15 seconds" })
+      const store = yield* open(url, { prefix: "loading", wrap: slow, commandTimeout: "5 seconds" })
       expect(yield* store.append(created("r"))).toEqual({ _tag: "Committed" })
       loading = Number.POSITIVE_INFINITY
       const hasty = yield* open(url, { prefix: "loading", wrap: slow, commandTimeout: "400 millis" })
@@ -212,7 +212,7 @@ describe.skipIf(!canStart)("a server that refuses", () => {
   it.live("a server that is away for less than the time limit is waited for", () =>
     Effect.gen(function* () {
       const own = yield* TestServer.scoped()
-      const store = yield* open(own.url, { commandTimeout: "15 seconds" })
+      const store = yield* open(own.url, { commandTimeout: "5 seconds" })
       yield* Effect.promise(() => own.kill())
       yield* Effect.repeat(Effect.sleep(10), { times: 20 }) // the client knows, be the machine as busy as it likes
       const back = Effect.andThen(
@@ -222,6 +222,30 @@ describe.skipIf(!canStart)("a server that refuses", () => {
       const [result] = yield* Effect.all([store.append(created("r")), back], { concurrency: 2 })
       expect(result).toEqual({ _tag: "Committed" })
     }).pipe(Effect.provide(Logger.layer([])))
+  )
+
+  it.live("a client by URL logs nothing when its server goes away; whoever asks is told", () =>
+    Effect.gen(function* () {
+      const own = yield* TestServer.scoped()
+      const { exit, lines } = yield* logs(
+        Effect.scoped(
+          Effect.gen(function* () {
+            const options = { url: own.url, onWeakServer: "ignore", commandTimeout: "1 second" } as const
+            const built = yield* Layer.build(RedisStore.layerUrl(options))
+            const store = yield* Effect.provide(CheckpointStore.CheckpointStore.use(Effect.succeed), built)
+            yield* store.append(created("r"))
+            const watching = yield* Effect.forkChild(Stream.runDrain(store.watch?.("r") ?? Stream.empty))
+            const listening = Effect.promise(() => own.send("PUBSUB", "NUMSUB", "{waystone}:changed"))
+            yield* eventually(listening, (reply) => String(reply).endsWith(",1"))
+            yield* Effect.promise(() => own.kill())
+            expect(yield* Effect.flip(store.append(created("s")))).toMatchObject(unavailable)
+            yield* Fiber.interrupt(watching)
+          })
+        )
+      )
+      expect(exit._tag).toBe("Success")
+      expect(lines).toEqual([])
+    })
   )
 
   it.live("a server that does not answer is StoreUnavailable after the time limit", () =>
@@ -246,6 +270,40 @@ describe.skipIf(!canStart)("a server that refuses", () => {
   )
 })
 
+describe("options", () => {
+  it.effect.each<readonly [string, unknown]>([
+    ["onWeakServer", "fial"],
+    ["onWeakServer", null],
+    ["commandTimeout", "abc"],
+    ["commandTimeout", Number.NaN],
+    ["commandTimeout", 0],
+    ["commandTimeout", -1],
+    ["commandTimeout", "6 seconds"],
+    ["commandTimeout", null],
+    ["prefix", null],
+    ["prefix", 12],
+    ["prefix", ["a"]],
+    ["prefix", ""],
+    ["prefix", "a{b}"],
+    ["url", undefined],
+    ["url", null],
+    ["url", 12],
+    ["url", Redacted.make(12)],
+    ["url", ""],
+    ["url", "localhost:6379"],
+    ["url", "redis://u:pw-in-url@host:port"]
+  ])("%s = %s is OptionInvalid, which names it, before anybody connects", ([field, value]) =>
+    Effect.gen(function* () {
+      // Whoever writes JavaScript can pass anything.
+      const options = { url: "redis://127.0.0.1:1", ...Object.fromEntries([[field, value]]) }
+      const error = yield* Effect.flip(Effect.scoped(Layer.build(RedisStore.layerUrl(options))))
+      expect(error).toBeInstanceOf(RedisStore.OptionInvalid)
+      expect(error).toMatchObject({ field, message: expect.stringContaining(`"${field}"`) })
+      expect(JSON.stringify(error)).not.toContain("pw-in-url")
+    })
+  )
+})
+
 describe.skipIf(!canStart)("the password in a URL", () => {
   const secret = "hunter2%2Fsecret"
   const decoded = "hunter2/secret"
@@ -256,24 +314,26 @@ describe.skipIf(!canStart)("the password in a URL", () => {
   const both = (url: string): ReadonlyArray<string | Redacted.Redacted> => [url, Redacted.make(url)]
 
   it.live.each([
-    ["a wrong one", `redis://limited:${secret}@127.0.0.1:${port}`],
-    ["a host that does not exist", `redis://u:${secret}@no-such-host.invalid:1`],
-    ["a closed port", `redis://u:${secret}@127.0.0.1:1`],
-    ["another scheme", `http://u:${secret}@127.0.0.1`],
-    ["no URL", `redis//u:${secret}@127.0.0.1`],
-    ["a bad port", `redis://u:${secret}@127.0.0.1:port`],
-    ["a bad path", `redis://u:${secret}@127.0.0.1/db`],
-    ["a bad escape", `redis://u:${secret}%zz@127.0.0.1`]
-  ])("reaches neither the error nor the log: %s", ([, bad]) =>
+    ["a wrong one", `redis://limited:${secret}@127.0.0.1:${port}`, "StoreUnavailable"],
+    ["a host that does not exist", `redis://u:${secret}@no-such-host.invalid:1`, "StoreUnavailable"],
+    ["a closed port", `redis://u:${secret}@127.0.0.1:1`, "StoreUnavailable"],
+    ["another scheme", `http://u:${secret}@127.0.0.1`, "OptionInvalid"],
+    ["no URL", `redis//u:${secret}@127.0.0.1`, "OptionInvalid"],
+    ["a bad port", `redis://u:${secret}@127.0.0.1:port`, "OptionInvalid"],
+    ["a bad path", `redis://u:${secret}@127.0.0.1/db`, "OptionInvalid"],
+    ["a bad escape", `redis://u:${secret}%zz@127.0.0.1`, "OptionInvalid"]
+  ] as const)("is not in the error, and nothing is logged: %s", ([, bad, tag]) =>
     Effect.gen(function* () {
-      for (const url of both(bad ?? "")) {
+      for (const url of both(bad)) {
         const { exit, lines } = yield* build({ url, prefix: "check" })
         expect(exit._tag).toBe("Failure")
-        const text = failure(exit) + lines.join("\n")
-        expect(text).toContain("StoreUnavailable")
+        const text = failure(exit)
+        expect(text).toContain(`"_tag":"${tag}"`)
+        if (tag === "OptionInvalid") expect(text).toContain('"field":"url"')
         expect(text).not.toContain(secret)
         expect(text).not.toContain(decoded)
         expect(text).not.toContain("hunter2")
+        expect(lines).toEqual([])
       }
     })
   )
