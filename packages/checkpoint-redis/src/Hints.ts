@@ -5,13 +5,18 @@
  * watchers of a process share one subscription, since a subscription is a connection of its own. A hint may be lost or come
  * twice; nothing depends on it but how soon a change is noticed.
  *
+ * Invariants
+ *   H1  A subscription that ends is made again for as long as somebody watches, and every watcher is told to look then: what
+ *       was published in between is lost.
+ *
  * @since 0.1.0
  */
-import { type CheckpointStore, RunError } from "@waystone/core"
+import type { CheckpointStore } from "@waystone/core"
 import * as Effect from "effect/Effect"
 import * as PubSub from "effect/PubSub"
 import * as Queue from "effect/Queue"
 import * as RcRef from "effect/RcRef"
+import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type * as Redis from "effect/persistence/Redis"
@@ -21,6 +26,8 @@ import { shown } from "./Command.ts"
 const idleTime = "30 seconds"
 /** Hints that wait for a slow watcher; it loses the oldest ones. */
 const capacity = 1024
+/** How long after its end a subscription is made again. Core polls meanwhile. */
+const pause = "1 second"
 
 export const make = (
   redis: Redis.Redis["Service"],
@@ -29,25 +36,40 @@ export const make = (
   Effect.map(RcRef.make({ acquire: hub(redis, channel), idleTimeToLive: idleTime }), (shared) => (runId) => {
     const all = Stream.unwrap(Effect.map(RcRef.get(shared), (hub) => Stream.fromPubSub(hub)))
     return all.pipe(
-      Stream.filter((message) => message === runId || message === lost),
-      Stream.mapEffect((message) => (message === lost ? gone : Effect.void))
+      Stream.filter((message) => message === runId || message === everybody),
+      Stream.map(() => undefined)
     )
   })
 
-/** No run id is empty. */
-const lost = ""
-const gone = Effect.failSync(
-  () => new RunError.StoreUnavailable({ detail: shown("the subscription to Redis has ended") })
-)
+/** A message for the watchers of all Runs. No run id is empty. */
+const everybody = ""
 
-/** Takes the messages of the channel, for as long as somebody watches. */
+/**
+ * Takes the messages of the channel, for as long as somebody watches. The first subscription is asked for before the hub is
+ * given, so that what is published from then on is told.
+ */
 const hub = Effect.fnUntraced(function* (
   redis: Redis.Redis["Service"],
   channel: string
 ): Effect.fn.Return<PubSub.PubSub<string>, never, Scope.Scope> {
   const hub = yield* PubSub.sliding<string>(capacity)
-  const queue = yield* redis.subscribe(channel)
-  const pump = Effect.forever(Effect.flatMap(Queue.take(queue), ({ message }) => PubSub.publish(hub, message)))
-  yield* Effect.forkScoped(Effect.catchCause(pump, () => PubSub.publish(hub, lost)))
+  const pump = (queue: Queue.Dequeue<Redis.RedisMessage, Redis.RedisError>) =>
+    Effect.forever(Effect.flatMap(Queue.take(queue), ({ message }) => PubSub.publish(hub, message)))
+  const next = Effect.scoped(
+    Effect.gen(function* () {
+      const queue = yield* redis.subscribe(channel)
+      yield* PubSub.publish(hub, everybody)
+      yield* pump(queue)
+    })
+  )
+  const first = yield* redis.subscribe(channel)
+  const ended = (error: Redis.RedisError) =>
+    Effect.logDebug(`checkpoint-redis: the subscription has ended and is made again: ${shown(String(error.cause))}`)
+  yield* Effect.forkScoped(
+    Effect.catch(pump(first), ended).pipe(
+      Effect.andThen(Effect.sleep(pause)),
+      Effect.andThen(Effect.repeat(Effect.catch(next, ended), Schedule.spaced(pause)))
+    )
+  )
   return hub
 })
