@@ -59,7 +59,7 @@ const hub = Effect.fnUntraced(function* (
     Effect.gen(function* () {
       const queue = yield* redis.subscribe(channel)
       yield* PubSub.publish(hub, everybody)
-      yield* pump(queue)
+      return yield* pump(queue)
     })
   )
   const first = yield* redis.subscribe(channel)
