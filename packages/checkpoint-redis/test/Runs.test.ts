@@ -244,7 +244,7 @@ describe.skipIf(!TestServer.canStart)("a server that is killed and started again
       () =>
         Effect.gen(function* () {
           const server = yield* TestServer.scoped("--appendfsync", "always")
-          const store = yield* open(server.url, { commandTimeout: down === 0 ? "20 seconds" : "2 seconds" })
+          const store = yield* open(server.url, { commandTimeout: down === 0 ? "5 seconds" : "2 seconds" })
           const paid: Array<number> = []
           const pay: Does = (n) =>
             Effect.gen(function* () {
