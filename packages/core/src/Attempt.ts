@@ -19,8 +19,9 @@ import type { ModelRetry } from "./ModelRetry.ts"
 import type { Collected } from "./Plugin.ts"
 import type { Draft, Reservations } from "./RunEvent.ts"
 import type { Delta } from "./RunUpdate.ts"
+import type { SteadyTime } from "./SteadyTime.ts"
 
-/** How long a lease lasts (SPEC 6); it is renewed at a third. */
+/** How long a lease lasts (SPEC 6); it is renewed when two thirds are left. */
 export const leaseMillis = 10_000
 
 export interface Attempt {
@@ -37,7 +38,10 @@ export interface Attempt {
   readonly modelSettings: ModelSettings
   readonly modelRetry: ModelRetry
   readonly prices: Prices
-  readonly now: () => number
+  /** Time that is measured, and what events are stamped with. */
+  readonly now: SteadyTime
+  /** Time that others compare with their own clock: `wakeAt`, the date of a Retry-After. Epoch ms. */
+  readonly wall: () => number
   readonly stoppable: Stoppable
   readonly draining: Draining
   readonly lease: Lease
@@ -48,8 +52,8 @@ export interface Attempt {
 }
 
 export interface Lease {
-  /** By our clock; epoch ms. */
-  readonly until: () => number
+  /** Milliseconds that are left, by whichever of our clocks went further: while a computer sleeps, one stands still. */
+  readonly left: () => number
   readonly renew: Effect.Effect<void, JournalError>
 }
 

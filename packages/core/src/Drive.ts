@@ -3,14 +3,13 @@
  *
  * @since 0.1.0
  */
-import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as LanguageModel from "effect/ai/LanguageModel"
 import type { Agent } from "./Agent.ts"
-import { type Attempt, type Lease, leaseMillis } from "./Attempt.ts"
+import { type Attempt, leaseMillis } from "./Attempt.ts"
 import { CheckpointStore, type StoreError } from "./CheckpointStore.ts"
 import { bounded } from "./Bounded.ts"
 import { Draining } from "./Drain.ts"
@@ -19,6 +18,7 @@ import * as Feed from "./Feed.ts"
 import { Stoppable } from "./Interruption.ts"
 import { Journal, type JournalError } from "./Journal.ts"
 import type { Draft } from "./RunEvent.ts"
+import * as Lease from "./Lease.ts"
 import * as Loop from "./Loop.ts"
 import { ModelInfo, ModelSettings, Prices } from "./ModelInfo.ts"
 import { ModelRetry } from "./ModelRetry.ts"
@@ -27,9 +27,10 @@ import { Owner } from "./Owner.ts"
 import { storable } from "./Storable.ts"
 import * as Plugin from "./Plugin.ts"
 import * as Recovery from "./Recovery.ts"
-import { type EncodeFailed, OwnershipLost, PluginMissing, RunBusy, type RunExists } from "./RunError.ts"
+import { type EncodeFailed, type OwnershipLost, PluginMissing, RunBusy, type RunExists } from "./RunError.ts"
 import type { RunState } from "./RunState.ts"
 import type { Delta } from "./RunUpdate.ts"
+import * as SteadyTime from "./SteadyTime.ts"
 import * as Watch from "./Watch.ts"
 
 /** What a stream hears of a driven Run. Both are called in the middle of its work and must not throw or block. */
@@ -120,17 +121,13 @@ const claim = Effect.fnUntraced(function* (
     if (first._tag === "Claimed" || !(yield* isDead(first.owner))) return first
     return yield* store.claim({ ...request, takeover: first.epoch })
   })
-  // A Run that was unknown may have been created by another since: then the lease is not ours to let go.
-  const held = (seq: number): Effect.Effect<boolean, StoreError> =>
-    seq > 0 ? Effect.succeed(true) : Effect.map(store.head(runId), (entry) => entry?.owner === request.owner)
-  const release = ({ epoch, seq }: { readonly epoch: number; readonly seq: number }) =>
-    Effect.ignore(Effect.flatMap(held(seq), (ours) => (ours ? store.release({ runId, epoch }) : Effect.void)))
+  const { owner } = request
   const result = yield* Effect.acquireRelease(claims, (result) =>
-    result._tag === "Claimed" ? release(result) : Effect.void
+    result._tag === "Claimed" ? Lease.release(store, { runId, owner, epoch: result.epoch }) : Effect.void
   )
   if (result._tag === "Busy") return yield* new RunBusy({ runId, owner: result.owner })
   const { epoch, previous, seq } = result
-  return { owner: request.owner, epoch, seq, recovered: previous !== undefined }
+  return { owner, epoch, seq, recovered: previous !== undefined }
 })
 
 const prepare = Effect.fnUntraced(function* (
@@ -141,8 +138,7 @@ const prepare = Effect.fnUntraced(function* (
   const unlimited = Context.get(context, CheckpointStore)
   const store = bounded(unlimited)
   const plugins = Plugin.collect(context)
-  const clock = yield* Clock.Clock
-  const now = () => clock.currentTimeMillisUnsafe()
+  const { now, wall } = yield* SteadyTime.make
   let observe: Feed.Offer = () => {}
   const journal = yield* Journal.load(
     {
@@ -163,15 +159,7 @@ const prepare = Effect.fnUntraced(function* (
   const info = { runId, agent: agent.name, attempt: journal.state.head.attempts + 1 }
   if (plugins.observers.length > 0) observe = yield* Feed.make(plugins.observers, info)
   // Closed before the observers are: what is finished is committed whatever ended the Attempt.
-  yield* Effect.addFinalizer(() =>
-    Effect.matchEffect(journal.close, {
-      onSuccess: () => Effect.void,
-      onFailure: (error) =>
-        error._tag === "StoreUnavailable"
-          ? Effect.forkDetach(later(journal, store, { runId, epoch, owed }), { startImmediately: true }) // a claim may come at once
-          : Effect.void
-    })
-  )
+  yield* Effect.addFinalizer(() => closing(journal, store, { held: { runId, owner, epoch }, owed }))
   return {
     runId,
     epoch,
@@ -186,53 +174,48 @@ const prepare = Effect.fnUntraced(function* (
     modelRetry: yield* ModelRetry,
     prices: yield* Prices,
     now,
+    wall,
     stoppable: new Stoppable(),
     draining: yield* Draining,
-    lease: lease(store, { runId, epoch, now }),
+    lease: Lease.make(store, { runId, epoch, clocks: [now, wall] }),
     publish,
     judged: new Map()
   }
 })
 
+/** What an Attempt that ends still has to write, and whose Run it was. */
+interface Ending {
+  readonly held: Lease.Held
+  readonly owed: Map<string, Owed>
+}
+
+const closing = (journal: Journal, store: CheckpointStore["Service"], ending: Ending): Effect.Effect<void> =>
+  Effect.matchEffect(journal.close, {
+    onSuccess: () => Effect.void,
+    onFailure: (error) =>
+      error._tag === "StoreUnavailable"
+        ? Effect.forkDetach(later(journal, store, ending), { startImmediately: true }) // a claim may come at once
+        : Effect.void
+  })
+
 /** What is finished is written when the store is back, as long as nobody took the Run over (RI-134). */
-const later = (
-  journal: Journal,
-  store: CheckpointStore["Service"],
-  { epoch, owed, runId }: { readonly runId: string; readonly epoch: number; readonly owed: Map<string, Owed> }
-): Effect.Effect<void> =>
+const later = (journal: Journal, store: CheckpointStore["Service"], { held, owed }: Ending): Effect.Effect<void> =>
   Effect.suspend(() => {
+    const { runId } = held
     owed.set(runId, journal.close)
     return Effect.retry(journal.close, {
-      schedule: Schedule.spaced("500 millis").pipe(Schedule.upTo({ duration: "10 minutes" })),
+      schedule: Schedule.spaced("500 millis").pipe(Schedule.upTo({ times: 1200 })), // about ten minutes, whatever the clock
       while: (error) => error._tag === "StoreUnavailable"
     }).pipe(
-      Effect.andThen(store.release({ runId, epoch })),
+      Effect.andThen(Lease.release(store, held)),
       Effect.ignore,
       Effect.ensuring(Effect.sync(() => owed.delete(runId)))
     )
   })
 
-const lease = (
-  store: CheckpointStore["Service"],
-  { epoch, now, runId }: { readonly runId: string; readonly epoch: number; readonly now: () => number }
-): Lease => {
-  let until = now() + leaseMillis
-  return {
-    until: () => until,
-    renew: Effect.suspend(() => {
-      const asked = now()
-      return Effect.flatMap(store.renew({ runId, epoch, ttlMillis: leaseMillis }), (ours) => {
-        if (!ours) return Effect.fail(new OwnershipLost({ runId }))
-        until = asked + leaseMillis
-        return Effect.void
-      })
-    })
-  }
-}
-
 /** Stages what an Attempt begins with; false if the Run has ended. A recovery is committed at once, so that deaths are counted (RI-161). */
 const open = Effect.fnUntraced(function* (
-  { agent, journal, now, plugins, runId }: Attempt,
+  { agent, journal, plugins, runId, wall }: Attempt,
   { before, without }: Input,
   { owner, recovered }: Claimed
 ): Effect.fn.Return<boolean, DriveError> {
@@ -260,7 +243,7 @@ const open = Effect.fnUntraced(function* (
     ...(without.length === 0 ? undefined : { without })
   })
   for (const { expiresAt, id, path } of journal.state.head.waits) {
-    const over = expiresAt !== undefined && expiresAt <= now() && path === undefined
+    const over = expiresAt !== undefined && expiresAt <= wall() && path === undefined
     if (over) yield* journal.put({ _tag: "WaitExpired", callId: id })
   }
   if (recovered) yield* journal.commit

@@ -23,6 +23,7 @@ import * as RunEvent from "./RunEvent.ts"
 import type { Head } from "./RunHead.ts"
 import * as RunState from "./RunState.ts"
 import { ifFails } from "./Interruption.ts"
+import type { SteadyTime } from "./SteadyTime.ts"
 import { limited } from "./Bounded.ts"
 
 export type ReadError = StoreError | CheckpointTooNew
@@ -36,8 +37,8 @@ export interface Options {
   /** Who holds the Run if the first append creates it. */
   readonly lease: Lease
   readonly guards: ReadonlyArray<Guard>
-  /** Epoch ms. */
-  readonly now: () => number
+  /** What its events are stamped with: epoch ms that a wall clock which is set does not move. */
+  readonly now: SteadyTime
   /** Gets everything that is committed, once and in order, outside events included. */
   readonly onCommit: (entries: ReadonlyArray<Entry>) => void
 }

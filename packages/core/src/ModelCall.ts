@@ -3,7 +3,6 @@
  *
  * @since 0.1.0
  */
-import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -17,6 +16,7 @@ import { maxReply } from "./Calls.ts"
 import { beside, within } from "./Interruption.ts"
 import type { Reply } from "./Interceptor.ts"
 import type { Delta } from "./RunUpdate.ts"
+import type { SteadyTime } from "./SteadyTime.ts"
 import { defined } from "./Defined.ts"
 
 export interface Request {
@@ -27,6 +27,7 @@ export interface Request {
   readonly timeouts: Timeouts
   readonly turn: number
   readonly try: number
+  readonly now: SteadyTime
   readonly publish: (delta: Delta) => void
 }
 
@@ -64,29 +65,28 @@ const options = ({ prompt, toolkit }: Request) => ({
 const whole = (request: Request, progress: Progress): Effect.Effect<Reply, AiError.AiError> => {
   const { request: limit } = request.timeouts
   const late = Effect.failSync(() => signal("Timeout", `no reply within ${Duration.format(limit)}`))
-  return Effect.flatMap(within(request.model.generateText(options(request)), limit, late), ({ content }) =>
-    Effect.flatMap(Clock.currentTimeMillis, (now) => {
-      for (const part of content) take(progress, part, now)
-      return finished(progress)
-    })
-  )
+  return Effect.flatMap(within(request.model.generateText(options(request)), limit, late), ({ content }) => {
+    const now = request.now()
+    for (const part of content) take(progress, part, now)
+    return finished(progress)
+  })
 }
 
 const streamed = (request: Request, progress: Progress): Effect.Effect<Reply, AiError.AiError> =>
-  Effect.clockWith((clock) => {
-    const startedAt = clock.currentTimeMillisUnsafe()
+  Effect.suspend(() => {
+    const startedAt = request.now()
     const consume = request.model.streamText(options(request)).pipe(
       Stream.takeUntil(() => progress.chars > maxReply),
       Stream.runForEachArray((parts) => {
         for (const part of parts) {
           if (part.type === "error") return Effect.fail(errorOf(part.error))
           publish(request, part)
-          take(progress, part, clock.currentTimeMillisUnsafe())
+          take(progress, part, request.now())
         }
         return Effect.void
       })
     )
-    return Effect.flatMap(beside(consume, watch(request.timeouts, progress, startedAt)), () => finished(progress))
+    return Effect.flatMap(beside(consume, watch(request, progress, startedAt)), () => finished(progress))
   })
 
 /** The reply, if it came to an end; one that is too long counts as cut off, whatever its finish part says. */
@@ -100,12 +100,12 @@ const finished = ({ chars, firstPartAt, parts }: Progress): Effect.Effect<Reply,
 
 /** Fails when nothing that says something has come for too long. */
 const watch = Effect.fnUntraced(function* (
-  { firstPart, idle, total }: Timeouts,
+  { now: time, timeouts: { firstPart, idle, total } }: Request,
   progress: Progress,
   startedAt: number
 ): Effect.fn.Return<never, AiError.AiError> {
   while (true) {
-    const now = yield* Clock.currentTimeMillis
+    const now = time()
     const [limit, name] = progress.lastPartAt === undefined ? [firstPart, "no first part"] : [idle, "no further part"]
     const silentUntil = (progress.lastPartAt ?? startedAt) + Duration.toMillis(limit)
     const end = startedAt + Duration.toMillis(total)

@@ -32,7 +32,7 @@ export interface Call {
 export const make = (call: Call): Effect.Effect<Reply, AiError.AiError> => {
   const { attempt } = call
   const { longestWait, schedule, table } = attempt.modelRetry
-  const failure = (error: AiError.AiError) => failureOf(error, table, attempt.now())
+  const failure = (error: AiError.AiError) => failureOf(error, table, attempt.wall())
   const retried = ifFails(once(call), (again) =>
     Effect.retry(again, {
       while: (error) => {
@@ -68,7 +68,7 @@ const intercepted = (
 const once = (call: Call): Effect.Effect<Reply, AiError.AiError> =>
   Effect.suspend(() => {
     const { attempt, tries, turn } = call
-    const { now, stoppable } = attempt
+    const { modelRetry, now, stoppable, wall } = attempt
     const at = now()
     const progress = ModelCall.noProgress()
     stoppable.phase = "model"
@@ -86,7 +86,7 @@ const once = (call: Call): Effect.Effect<Reply, AiError.AiError> =>
             endedAt: now(),
             usage: usageOf(call, progress, failed),
             ...defined({ firstPartAt: progress.firstPartAt }),
-            ...(failed === undefined ? undefined : { failure: Replies.stored(failed, attempt.modelRetry.table, now()) })
+            ...(failed === undefined ? undefined : { failure: Replies.stored(failed, modelRetry.table, wall()) })
           })
         })
       )
@@ -96,7 +96,7 @@ const once = (call: Call): Effect.Effect<Reply, AiError.AiError> =>
 const noTools = wireToolkit([])
 
 const request = ({ attempt, prompt, tries, turn, withTools }: Call): ModelCall.Request => {
-  const { agent, model, publish } = attempt
+  const { agent, model, now, publish } = attempt
   return {
     model,
     prompt,
@@ -105,6 +105,7 @@ const request = ({ attempt, prompt, tries, turn, withTools }: Call): ModelCall.R
     timeouts: agent.timeouts,
     turn,
     try: tries.length + 1,
+    now,
     publish
   }
 }

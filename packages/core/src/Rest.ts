@@ -14,13 +14,13 @@ const restMillis = [minute, 5 * minute, 30 * minute, 60 * minute] as const
 
 /** True if the Run rests now; false if something came first. */
 export const perform = (
-  { journal, now }: Attempt,
+  { journal, wall }: Attempt,
   failure: Failure | undefined
 ): Effect.Effect<boolean, JournalError> => {
   if (failure === undefined) return rested(journal, { _tag: "RunSuspended" })
   const { rests } = journal.state
   const rest = Math.max(restMillis[Math.min(rests, 3)] ?? minute, failure.retryAfterMs ?? 0)
-  const retry = { wakeAt: now() + rest, count: rests + 1, failure }
+  const retry = { wakeAt: wall() + rest, count: rests + 1, failure }
   return rested(journal, { _tag: "RunSuspended", retry })
 }
 

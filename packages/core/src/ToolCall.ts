@@ -132,8 +132,8 @@ const start = (attempt: Attempt, { call, reservations, tool }: Ready): Effect.Ef
 }
 
 /** An owner that may be taken over in the middle of an effect renews first. */
-const enoughLease = ({ lease, now }: Attempt): Effect.Effect<void, JournalError> =>
-  Effect.suspend(() => (lease.until() - now() < leaseMillis / 3 ? lease.renew : Effect.void))
+const enoughLease = ({ lease }: Attempt): Effect.Effect<void, JournalError> =>
+  Effect.suspend(() => (lease.left() < leaseMillis / 3 ? lease.renew : Effect.void))
 
 /** What came of the handler, beyond its output. */
 interface Executed extends ToolOutput {

@@ -114,7 +114,7 @@ const fail = (
     failure:
       error === "interrupted" || error instanceof Halted
         ? stopped(attempt, error)
-        : Replies.stored(error, attempt.modelRetry.table, attempt.now()),
+        : Replies.stored(error, attempt.modelRetry.table, attempt.wall()),
     tries,
     ...spent(attempt, tries)
   })

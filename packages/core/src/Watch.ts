@@ -26,7 +26,7 @@ export const make = (attempt: Attempt): Effect.Effect<never> =>
       if (now - due > leaseMillis / 2) tasks.push(blocked(attempt, now - due))
       attempt.stoppable.lately.clear()
       if (isOld(attempt, now)) tasks.push(guarded(attempt, attempt.journal.commit))
-      if (attempt.lease.until() - now <= (leaseMillis * 2) / 3) tasks.push(guarded(attempt, attempt.lease.renew))
+      if (attempt.lease.left() <= (leaseMillis * 2) / 3) tasks.push(guarded(attempt, attempt.lease.renew))
       if (attempt.stoppable.active) {
         if (now - polled >= pollMillis) {
           polled = now

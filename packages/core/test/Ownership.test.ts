@@ -1,10 +1,15 @@
 import { describe, expect, it } from "@effect/vitest"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
+import { type Plugin, PluginId } from "../src/Plugin.ts"
 import * as Run from "../src/Run.ts"
+import { StoreUnavailable } from "../src/RunError.ts"
 import type { Fate } from "../src/testing/DyingStore.ts"
 import * as ScriptedModel from "../src/testing/ScriptedModel.ts"
+import * as WrappedStore from "../src/testing/WrappedStore.ts"
 import * as YieldingStore from "../src/testing/YieldingStore.ts"
 import { ToolContext } from "../src/ToolContext.ts"
 import { begin, clerk, eventsOf, expectValid, type Handlers, pass, tagsOf, told, world } from "./support/scenario.ts"
@@ -14,6 +19,13 @@ const { after, call, text } = ScriptedModel
 const runId = "r"
 const start = Run.start(clerk, { runId, task: "go" })
 const resume = Run.resume(clerk, { runId })
+
+class Lingering extends Context.Service<Lingering, Plugin>()("test/Lingering") {}
+
+/** An observer that keeps an Attempt open for a second after its last event. */
+const lingering = Layer.succeed(Lingering, {
+  [PluginId]: { name: "lingering", observers: [{ name: "slow", attempt: () => Effect.succeed(() => Effect.never) }] }
+})
 
 describe("the owner of a Run", () => {
   it.effect("RI-069 of twenty concurrent first starts one creates the Run, the others find it busy", () =>
@@ -147,6 +159,50 @@ describe("the owner of a Run", () => {
         false,
         true
       ])
+    })
+  )
+
+  it.effect("does not free a Run that was removed and made anew while it ended", () =>
+    Effect.gen(function* () {
+      const { here, process, store } = yield* world
+      const model = yield* ScriptedModel.make([text("first"), after("5 seconds", text("second"))])
+      yield* here(Run.accept(clerk, { runId, task: "go" }))
+      const ending = yield* begin(process({ name: "A", model, extra: lingering })(told(resume)))
+      expect((yield* here(Run.get(runId))).status).toBe("completed")
+      yield* here(Run.remove(runId))
+      const anew = yield* begin(process({ name: "B", model })(told(start)))
+      expect(ending.pollUnsafe()).toBeUndefined()
+      yield* pass(2000)
+      expect(yield* Fiber.join(ending)).toBe("Completed")
+      expect(yield* store.head(runId)).toMatchObject({ epoch: 1, owner: expect.stringMatching(/^B /), live: true })
+      expect(yield* process({ name: "C", model })(told(resume))).toBe("Retryable RunBusy")
+      yield* pass(4000)
+      expect(yield* Fiber.join(anew)).toBe("Completed")
+      expect(yield* store.head(runId)).not.toHaveProperty("owner")
+    })
+  )
+
+  it.effect("lets go of a Run as soon as a store that was away has taken what was finished", () =>
+    Effect.gen(function* () {
+      const { here, process, store } = yield* world
+      let away = false
+      const model = yield* ScriptedModel.make([call("mail", { to: "bob" }), text("done")])
+      const leaves = process({
+        model,
+        handlers: { mail: ({ to }) => Effect.sync(() => ((away = true), { sent: to })) },
+        wrap: (store) =>
+          WrappedStore.make(store, (operation) =>
+            Effect.suspend(() => (away ? Effect.fail(new StoreUnavailable({ detail: "away" })) : operation))
+          )
+      })
+      const fiber = yield* begin(leaves(told(start)))
+      yield* pass(30_000)
+      expect(yield* Fiber.join(fiber)).toBe("Retryable StoreUnavailable")
+      expect((yield* store.head(runId))?.owner).toMatch(/^A /)
+      away = false
+      yield* pass(500)
+      expect(yield* here(tagsOf(runId))).toContain("ToolCallCompleted")
+      expect(yield* store.head(runId)).not.toHaveProperty("owner")
     })
   )
 

@@ -696,6 +696,7 @@ describe("ToolCall", () => {
           ...clock,
           currentTimeMillisUnsafe: now,
           currentTimeMillis: Effect.sync(now),
+          monotonicTimeNanosUnsafe: () => clock.monotonicTimeNanosUnsafe() + BigInt(leap) * 1_000_000n,
           sleep: (duration) => clock.sleep(duration)
         }
         return { clock: Layer.succeed(Clock.Clock, shifted), block: (millis: number) => void (leap += millis) }
