@@ -23,12 +23,13 @@ export interface Seen {
   readonly now: number
 }
 
-/** The head that a store kept. */
+/** The head that a store kept; it agrees with the row beside it, since both were written as one. */
 export const headOf = (entry: Entry): Effect.Effect<Head, CheckpointCorrupt> =>
   Effect.suspend(() => {
     try {
       const head: Head = JSON.parse(entry.body)
-      if (typeof head.status === "string" && Array.isArray(head.waits)) return Effect.succeed(head)
+      const lists = [head.waits, head.deferred, head.open, head.messages]
+      if (head.status === entry.status && lists.every(Array.isArray)) return Effect.succeed(head)
     } catch {
       // reported below
     }

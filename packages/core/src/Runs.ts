@@ -10,6 +10,7 @@ import * as Approval from "./Approval.ts"
 import { boundedStore } from "./Bounded.ts"
 import type { CheckpointStore, Entry, Filter, StoreError } from "./CheckpointStore.ts"
 import * as Input from "./Input.ts"
+import * as Listed from "./Listed.ts"
 import { headRow, type ReadError, readEvents } from "./Journal.ts"
 import { type Draft, stamp } from "./RunEvent.ts"
 import type { Waiting } from "./Outcome.ts"
@@ -44,27 +45,26 @@ export interface RunInfo extends Omit<Head, "waits" | "paused" | "retry"> {
   readonly waiting: ReadonlyArray<Waiting>
 }
 
-const info = (entry: Entry, state?: RunState.RunState): Effect.Effect<RunInfo, StoreError> =>
-  Effect.map(Outside.headOf(entry), (head) => {
-    const { paused: _paused, retry: _retry, waits: _waits, ...rest } = head
-    const phase = head.turnOpen ? "thinking" : head.open.length > 0 ? "acting" : "planning"
-    return {
-      ...rest,
-      runId: entry.runId,
-      seq: entry.seq,
-      waiting: Outcomes.waiting(head, state),
-      ...(entry.live && entry.owner !== undefined ? { owner: entry.owner } : undefined),
-      ...(head.status === "running" ? { phase } : undefined)
-    }
-  })
+const info = ({ entry, head }: Listed.Listed, state?: RunState.RunState): RunInfo => {
+  const { paused: _paused, retry: _retry, waits: _waits, ...rest } = head
+  const phase = head.turnOpen ? "thinking" : head.open.length > 0 ? "acting" : "planning"
+  return {
+    ...rest,
+    runId: entry.runId,
+    seq: entry.seq,
+    waiting: Outcomes.waiting(head, state),
+    ...(entry.live && entry.owner !== undefined ? { owner: entry.owner } : undefined),
+    ...(head.status === "running" ? { phase } : undefined)
+  }
+}
 
 /** What is known of one Run; of one that waits for calls, with their arguments. */
 export const get = (runId: string): Effect.Effect<RunInfo, Lift<ReadError | RunNotFound>, CheckpointStore> =>
   lift(
-    Effect.flatMap(Outside.look(runId), ({ entry, head }) =>
-      head.waits.length === 0
-        ? info(entry)
-        : Effect.flatMap(Stored.load(runId, entry.seq), (state) => info(entry, state))
+    Effect.flatMap(Outside.look(runId), (seen) =>
+      seen.head.waits.length === 0
+        ? Effect.succeed(info(seen))
+        : Effect.map(Stored.load(runId, seen.entry.seq), (state) => info(seen, state))
     )
   )
 
@@ -81,14 +81,18 @@ export interface ListInput {
   readonly after?: { readonly runId: string; readonly updatedAt: number }
 }
 
-/** A page of Runs, the ones that nothing happened to for the longest time first. */
+/**
+ * A page of Runs, the ones that nothing happened to for the longest time first. One that is damaged is left out and named in
+ * a warning; `get` says what is wrong with it.
+ */
 export const list = (
   input: ListInput = {}
 ): Effect.Effect<ReadonlyArray<RunInfo>, Lift<StoreError>, CheckpointStore> => {
   const { after, agent, limit = 100, status, ...filter } = input
   return lift(
     Effect.flatMap(boundedStore, (store) =>
-      store.list(
+      Listed.page(
+        store,
         {
           ...filter,
           ...(status === undefined ? undefined : { status: typeof status === "string" ? [status] : status }),
@@ -96,7 +100,7 @@ export const list = (
         },
         { limit, ...defined({ after }) }
       )
-    ).pipe(Effect.flatMap((entries) => Effect.forEach(entries, (entry) => info(entry))))
+    ).pipe(Effect.map((found) => found.map((one) => info(one))))
   )
 }
 
@@ -194,7 +198,10 @@ export const remove = (
 
 const ended: ReadonlyArray<Status> = ["completed", "stopped", "failed", "cancelled"]
 
-/** Removes Runs that ended and that nothing happened to for `olderThan`; says how many (RI-158). */
+/**
+ * Removes Runs that ended and that nothing happened to for `olderThan`; says how many (RI-158). One that is damaged is kept
+ * and named in a warning.
+ */
 export const prune = ({
   olderThan,
   status = ended
@@ -208,14 +215,28 @@ export const prune = ({
       const store = yield* boundedStore
       const updatedBefore =
         (yield* Clock.currentTimeMillis) - Duration.toMillis(Duration.fromInputUnsafe(olderThan)) + 1
-      const filter: Filter = { status: status.filter((one) => ended.includes(one)), updatedBefore }
       let removed = 0
-      while (true) {
-        const page = yield* store.list(filter, { limit: 100 })
-        let gone = 0
-        for (const { runId, seq } of page) if (yield* store.remove(runId, seq)) gone++
-        removed += gone
-        if (gone === 0) return removed
-      }
+      for (const one of ended.filter((one) => status.includes(one)))
+        removed += yield* removeAll(store, { status: [one], updatedBefore })
+      return removed
     })
   )
+
+/** Page by page, from where the last page ended: what is kept is not looked at again. */
+const removeAll = (store: CheckpointStore["Service"], filter: Filter): Effect.Effect<number, StoreError> =>
+  Effect.gen(function* () {
+    const limit = 100
+    let removed = 0
+    let after: Entry | undefined
+    while (true) {
+      const page = yield* Listed.page(store, filter, { limit, ...defined({ after }) })
+      for (const { entry } of page) {
+        const gone = Effect.catchTag(store.remove(entry.runId, entry.seq), "CheckpointCorrupt", ({ message }) =>
+          Effect.as(Effect.logWarning(message), false)
+        )
+        if (yield* gone) removed++
+      }
+      after = page.at(-1)?.entry
+      if (page.length < limit) return removed
+    }
+  })

@@ -13,6 +13,7 @@ import type { Outcome } from "./Outcome.ts"
 import { Owner } from "./Owner.ts"
 import { type Lift, lift } from "./RunError.ts"
 import { goOn, type ResumeError } from "./Start.ts"
+import * as WorkOptions from "./WorkOptions.ts"
 
 /** What became of one Run of a sweep. */
 export type Recovered =
@@ -22,7 +23,7 @@ export type Recovered =
   | { readonly _tag: "Died"; readonly runId: string; readonly defect: unknown }
 
 export interface RecoverInput {
-  /** How many Runs are driven at once. Default 10. */
+  /** How many Runs are driven at once: a whole number from 1, else a defect says so. Default 10. */
   readonly concurrency?: number
 }
 
@@ -36,6 +37,7 @@ export const recover = <As extends ReadonlyArray<Agent>>(
 ): Effect.Effect<ReadonlyArray<Recovered>, Lift<StoreError>, Services<As[number]> | CheckpointStore> => {
   const known = byName(agents)
   const sweep = Effect.gen(function* () {
+    yield* WorkOptions.concurrency("Run.recover", concurrency)
     const found = yield* Stream.runCollect(due([...known.keys()]))
     const one = (entry: Entry) => {
       const agent = known.get(entry.agent)

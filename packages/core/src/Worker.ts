@@ -11,7 +11,6 @@
  *
  * @since 0.1.0
  */
-import * as Clock from "effect/Clock"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -20,14 +19,17 @@ import * as Stream from "effect/Stream"
 import type { Agent, Services } from "./Agent.ts"
 import type { CheckpointStore, Entry } from "./CheckpointStore.ts"
 import { Draining } from "./Drain.ts"
+import * as SteadyTime from "./SteadyTime.ts"
 import { accepted, byName, driven, due, type Recovered } from "./Sweep.ts"
+import * as WorkOptions from "./WorkOptions.ts"
 
+/** A wrong value is a defect that names its option: a worker cannot fail. */
 export interface WorkInput {
-  /** How many Runs are driven at once. Default 10. */
+  /** How many Runs are driven at once: a whole number from 1. Default 10. */
   readonly concurrency?: number
-  /** How long after one look at the store the next one comes. Default 1 second. */
+  /** How long after one look at the store the next one comes: longer than 0. Default 1 second. */
   readonly every?: Duration.Input
-  /** How long what runs may go on after the interruption. Default 25 seconds: container platforms kill after 30. */
+  /** How long what runs may go on after the interruption, from 0. Default 25 seconds: container platforms kill after 30. */
   readonly drain?: Duration.Input
   /** Hears of every Run that was driven. Default: failures are logged as warnings, the rest as debug messages. */
   readonly onDriven?: (recovered: Recovered) => Effect.Effect<void>
@@ -52,6 +54,10 @@ const working = Effect.fnUntraced(function* (
   agents: ReadonlyArray<Agent>,
   { concurrency = 10, drain = "25 seconds", every = "1 second", onDriven = logged }: WorkInput
 ) {
+  yield* WorkOptions.concurrency("Run.work", concurrency)
+  yield* WorkOptions.every("Run.work", every)
+  yield* WorkOptions.drain("Run.work", drain)
+  const { now } = yield* SteadyTime.make
   const known = byName(agents)
   const driving = yield* FiberMap.make<string, void>()
   const rests = new Map<string, number>()
@@ -61,7 +67,7 @@ const working = Effect.fnUntraced(function* (
     Effect.gen(function* () {
       for (const one of yield* driven(agent, runId)) {
         const failed = one._tag === "Died" || (one._tag === "Failed" && one.error._tag === "Fatal")
-        if (failed) rests.set(runId, (yield* Clock.currentTimeMillis) + restMillis)
+        if (failed) rests.set(runId, now() + restMillis)
         yield* onDriven(one)
       }
     }).pipe(Effect.provideService(Draining, { begun: () => ending }))
@@ -73,16 +79,19 @@ const working = Effect.fnUntraced(function* (
   })
 
   const free = Effect.map(FiberMap.size(driving), (size) => size < concurrency)
-  const oneEnds = Effect.suspend(() => Effect.raceAllFirst(Array.from(driving, ([, fiber]) => Fiber.await(fiber))))
+  // Where all hands are full there may be more to do as soon as one is free. Looked at once: what is full is not empty.
+  const rest = Effect.suspend(() => {
+    const hands = Array.from(driving, ([, fiber]) => Fiber.await(fiber))
+    return hands.length < concurrency ? Effect.sleep(every) : Effect.asVoid(Effect.raceAllFirst(hands))
+  })
   const names = [...known.keys()]
   const sweep = Effect.gen(function* () {
-    const now = yield* Clock.currentTimeMillis
-    for (const [runId, until] of rests) if (until <= now) rests.delete(runId)
+    const time = now()
+    for (const [runId, until] of rests) if (until <= time) rests.delete(runId)
     yield* Stream.runForEachWhile(Stream.concat(due(names), accepted(names)), (entry) =>
       Effect.andThen(take(entry), free)
     )
-    // Where all hands are full there may be more to do as soon as one is free.
-    yield* (yield* free) ? Effect.sleep(every) : oneEnds
+    yield* rest
   }).pipe(
     Effect.catch(({ reason }) =>
       Effect.andThen(Effect.logWarning(`Runs could not be looked for: ${reason.message}`), Effect.sleep(every))

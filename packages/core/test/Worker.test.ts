@@ -1,7 +1,10 @@
 import { describe, expect, it } from "@effect/vitest"
+import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
@@ -42,7 +45,41 @@ class Rule extends Context.Service<Rule, Plugin>()("test/Rule") {
 
 const booksOnce: ScriptedModel.Script = ({ results }) => (results.length > 0 ? text("done") : call("book", { seat: 1 }))
 
+/** What a caller without types may pass. */
+const fromUser = (text: string): Duration.Input => JSON.parse(JSON.stringify(text))
+
 describe("a worker", () => {
+  const wrong: ReadonlyArray<readonly [string, Run.WorkInput]> = [
+    ["concurrency is 0: it must be a whole number from 1", { concurrency: 0 }],
+    ["concurrency is -1: it must be a whole number from 1", { concurrency: -1 }],
+    ["concurrency is 1.5: it must be a whole number from 1", { concurrency: 1.5 }],
+    ["concurrency is NaN: it must be a whole number from 1", { concurrency: Number.NaN }],
+    ['every is 0: it must be a duration longer than 0, like "1 second"', { every: 0 }],
+    ['every is NaN: it must be a duration longer than 0, like "1 second"', { every: Number.NaN }],
+    ['every is Infinity: it must be a duration longer than 0, like "1 second"', { every: "Infinity" }],
+    ['every is abc: it must be a duration longer than 0, like "1 second"', { every: fromUser("abc") }],
+    ['drain is abc: it must be a duration from 0, like "25 seconds"', { drain: fromUser("abc") }],
+    ['drain is -1: it must be a duration from 0, like "25 seconds"', { drain: -1 }],
+    ['drain is NaN: it must be a duration from 0, like "25 seconds"', { drain: Number.NaN }]
+  ]
+  it.effect.each(wrong)("says at once that its %s", ([message, input]) =>
+    Effect.gen(function* () {
+      const { process } = yield* world
+      const exit = yield* Effect.exit(process()(Run.work([clerk], input)))
+      expect(String(Exit.isFailure(exit) && Cause.squash(exit.cause))).toBe(`RangeError: Run.work: ${message}`)
+    })
+  )
+
+  it.effect("a sweep says so too", () =>
+    Effect.gen(function* () {
+      const { process } = yield* world
+      const exit = yield* Effect.exit(process()(Run.recover([clerk], { concurrency: 0 })))
+      expect(String(Exit.isFailure(exit) && Cause.squash(exit.cause))).toBe(
+        "RangeError: Run.recover: concurrency is 0: it must be a whole number from 1"
+      )
+    })
+  )
+
   it.effect("takes what was accepted, what its owner let go or left behind, and what is due", () =>
     Effect.gen(function* () {
       const { here, mortal, process } = yield* world

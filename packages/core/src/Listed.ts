@@ -1,0 +1,50 @@
+/**
+ * Lists stored Runs with their heads. One whose head cannot be read is left out and named in a warning: it never keeps
+ * the others from being seen.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import type { CheckpointStore, Entry, Filter, Page, StoreError } from "./CheckpointStore.ts"
+import { defined } from "./Defined.ts"
+import * as Outside from "./Outside.ts"
+import type { Head } from "./RunHead.ts"
+
+export interface Listed {
+  readonly entry: Entry
+  readonly head: Head
+}
+
+/** How many damaged Runs one warning names. */
+const named = 10
+
+/** A page that is shorter than its limit only where there is no more: what is left out, further Runs make up for. */
+export const page = (
+  store: CheckpointStore["Service"],
+  filter: Filter,
+  { after, limit }: Page
+): Effect.Effect<ReadonlyArray<Listed>, StoreError> =>
+  Effect.gen(function* () {
+    const found: Array<Listed> = []
+    const damaged: Array<string> = []
+    let last = after
+    while (found.length < limit) {
+      const missing = limit - found.length
+      const entries = yield* store.list(filter, { limit: missing, ...defined({ after: last }) })
+      for (const entry of entries) {
+        yield* Effect.match(Outside.headOf(entry), {
+          onSuccess: (head) => void found.push({ entry, head }),
+          onFailure: ({ message }) => void damaged.push(message)
+        })
+      }
+      last = entries.at(-1)
+      if (entries.length < missing) break
+    }
+    if (damaged.length > 0) yield* leftOut(damaged)
+    return found
+  })
+
+const leftOut = (damaged: ReadonlyArray<string>): Effect.Effect<void> => {
+  const more = damaged.length > named ? ` And ${damaged.length - named} more.` : ""
+  return Effect.logWarning(`Left out of a list: ${damaged.slice(0, named).join(" ")}${more}`)
+}
