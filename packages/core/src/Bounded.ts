@@ -9,7 +9,7 @@ import { CheckpointStore } from "./CheckpointStore.ts"
 import { within } from "./Interruption.ts"
 import { StoreUnavailable } from "./RunError.ts"
 
-/** How long a store may take to answer (SPEC 6). */
+/** How long a store may take to answer (SPEC 6). No option of a store can make it longer. */
 export const answerTime = Duration.seconds(5)
 
 /** An effect of a store that fails with StoreUnavailable when it takes too long. */

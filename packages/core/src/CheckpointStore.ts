@@ -4,6 +4,9 @@
  * A store deals in well-formed strings and numbers, never in domain types. docs/write-a-store.md has the contract as a table
  * and a guide; `CheckpointStoreSuite` in `@waystone/core/testing` proves an implementation, rule by rule.
  *
+ * Core gives every question 5 s, the four repeats of an append included; then it goes on as after StoreUnavailable. So what a
+ * store waits for itself (a lock, a connection) must be over well before: an option of its own that allows more has no effect.
+ *
  * Invariants
  *   C1  An append is compare-and-set on `expectedSeq`, all or nothing, together with its head.
  *   C2  An append with an epoch that is not the Run's present one is `Fenced` and has no effect.
