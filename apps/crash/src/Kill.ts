@@ -8,6 +8,7 @@ import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import type * as Job from "./Job.ts"
 import * as Ledger from "./Ledger.ts"
+import { patient } from "./Patient.ts"
 import * as Person from "./Person.ts"
 import * as Subject from "./Subject.ts"
 import * as Trace from "./Trace.ts"
@@ -92,7 +93,9 @@ export const run = Effect.fnUntraced(function* ({
   }
   // A Run that a worker could not drive may not even exist.
   if (problems.length > 0) return { problems, ...counts, takeovers: 0, byRivals: 0 }
-  const events = yield* Effect.map(Stream.runCollect(Run.events(job.runId)), (all) => all.map(({ event }) => event))
+  const events = yield* patient(Stream.runCollect(Run.events(job.runId))).pipe(
+    Effect.map((all) => all.map(({ event }) => event))
+  )
   problems.push(...wrongEffects(job, effects), ...wrongEvents(events))
   if (output !== Subject.answer()) problems.push(`its answer is ${String(output)}`)
   for (const { problem, seq } of yield* PairingChecker.ofRun(job.runId)) problems.push(`pairing at ${seq}: ${problem}`)

@@ -70,14 +70,15 @@ const say = (value: unknown) => Effect.sync(() => void process.stdout.write(`${J
 const drive = (agent: Agent, runId: string, mark: (what: Trace.What) => Effect.Effect<void>) =>
   Run.start(agent, { runId, task: "go" }).pipe(
     Effect.retry({
-      while: ({ reason }) => {
+      while: ({ _tag, reason }) => {
         switch (reason._tag) {
           case "RunBusy":
             return Effect.as(mark("busy"), true)
           case "OwnershipLost":
             return Effect.as(mark("lost"), true)
           default:
-            return false
+            // A store that a busy machine answers too late: come back.
+            return _tag === "Retryable"
         }
       },
       schedule: Schedule.spaced("30 millis")
@@ -87,7 +88,12 @@ const drive = (agent: Agent, runId: string, mark: (what: Trace.What) => Effect.E
 
 /** Drives what nobody drives until SIGTERM. */
 const work = (agent: Agent) =>
-  Run.work([agent], { every: "50 millis", onDriven: (one) => (one._tag === "Driven" ? Effect.void : complain(one)) })
+  Run.work([agent], { every: "50 millis", onDriven: (one) => (isWrong(one) ? complain(one) : Effect.void) })
+
+/** A store that answers too late, and another worker that was faster, are no faults: the next sweep sees to the Run. */
+const isWrong = (one: Run.Recovered): boolean =>
+  one._tag === "Died" ||
+  (one._tag === "Failed" && one.error._tag === "Fatal" && one.error.reason._tag !== "OwnershipLost")
 
 /** On standard error, where the tests look for it. */
 const complain = (problem: unknown) => Effect.sync(() => void process.stderr.write(`${JSON.stringify(problem)}\n`))

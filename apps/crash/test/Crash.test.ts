@@ -29,8 +29,9 @@ describe.each(backends)("on $name", ({ available, name, open }) => {
           Effect.gen(function* () {
             const reports = yield* killed(open, kind)
             rows.push({ store: name, kind, reports })
-            console.log(`${rows.length}: ${Table.row(name, kind, reports)}`)
-            expect(reports.flatMap(({ problems }) => problems)).toEqual([])
+            const problems = reports.flatMap(({ problems }) => problems)
+            console.log([`${rows.length}: ${Table.row(name, kind, reports)}`, ...problems].join("\n"))
+            expect(problems).toEqual([])
             expect(Table.reached(reports)).toBeGreaterThanOrEqual(isFull ? Table.pointsPerRow : 3)
           })
         ),

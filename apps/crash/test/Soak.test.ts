@@ -9,6 +9,7 @@ import { once } from "node:events"
 import { join } from "node:path"
 import type * as Job from "../src/Job.ts"
 import * as Ledger from "../src/Ledger.ts"
+import { patient } from "../src/Patient.ts"
 import * as Person from "../src/Person.ts"
 import * as Stores from "../src/Stores.ts"
 import * as Subject from "../src/Subject.ts"
@@ -60,23 +61,23 @@ const soaked = Effect.fnUntraced(function* (job: Job.Job) {
   }).pipe(Effect.forever)
   const user = Effect.gen(function* () {
     const runId = `soak-${runs.length}`
-    yield* Run.accept(Subject.agent(job), { runId, task: "go" })
+    yield* patient(Run.accept(Subject.agent(job), { runId, task: "go" }))
     runs.push(runId)
     // The end of the soak must not come between the two.
   }).pipe(Effect.uninterruptible, Effect.repeat(Schedule.spaced("200 millis")))
   const person = Effect.gen(function* () {
-    for (const { runId } of yield* Run.list({ waiting: "in-doubt" })) yield* Person.answer({ ...job, runId })
+    for (const { runId } of yield* patient(Run.list({ waiting: "in-doubt" }))) yield* Person.answer({ ...job, runId })
   }).pipe(Effect.repeat(Schedule.spaced("100 millis")))
   const answering = yield* Effect.forkChild(person)
   // On a busy machine it takes longer until a kill has hit a Run that was driven.
-  const recovered = Effect.map(Run.list({ limit: 10_000 }), (all) => all.some(({ attempts }) => attempts > 1))
+  const recovered = Effect.map(patient(Run.list({ limit: 10_000 })), (all) => all.some(({ attempts }) => attempts > 1))
   const over = Effect.andThen(
     Effect.sleep(soak),
     Effect.repeat(recovered, { until: (some) => some, schedule: Schedule.spaced("500 millis") })
   )
   yield* Effect.all([killed, killed, user], { concurrency: "unbounded", discard: true }).pipe(Effect.raceFirst(over))
   const { child, life } = yield* ready(job)
-  yield* Run.list({ status: ["accepted", "running", "waiting"] }).pipe(
+  yield* patient(Run.list({ status: ["accepted", "running", "waiting"] })).pipe(
     Effect.repeat({ until: (left) => left.length === 0, schedule: Schedule.spaced("200 millis") }),
     Effect.raceFirst(Fiber.join(answering))
   )
@@ -96,7 +97,7 @@ const ready = Effect.fnUntraced(function* (job: Job.Job) {
 
 /** What a Run ended with, and how many Attempts it took. */
 const outcome = (runId: string) =>
-  Effect.map(Stream.runCollect(Run.events(runId)), (all) => {
+  Effect.map(patient(Stream.runCollect(Run.events(runId))), (all) => {
     const end = all.flatMap(({ event }) => (event._tag === "RunFinished" ? [event.outcome] : []))[0]
     return {
       runId,

@@ -33,7 +33,7 @@ export const sqlite: Backend = {
       size: Effect.map(query(file, "PRAGMA wal_checkpoint(TRUNCATE)"), () => statSync(file).size),
       kept: query(
         file,
-        "SELECT run_id AS name FROM runs UNION ALL SELECT coalesce(run_id, 'of no Run') FROM journal LEFT JOIN runs USING (rid)"
+        "SELECT run_id AS name FROM runs UNION ALL SELECT coalesce(runs.run_id, 'of no Run') FROM journal LEFT JOIN runs USING (rid)"
       )
     }
   })
