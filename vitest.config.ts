@@ -4,6 +4,8 @@ import { join } from "node:path"
 import { defineConfig } from "vitest/config"
 
 const root = import.meta.dirname
+/** The long tests are run, by a stage of scripts/test.mjs that has a report of its own. */
+const isFull = process.env["WAYSTONE_FULL"] === "1"
 const condition = "@waystone/source"
 const nested = ["packages", "apps", "examples"].flatMap((folder) =>
   existsSync(join(root, folder)) ? readdirSync(join(root, folder)).map((name) => `${folder}/${name}`) : []
@@ -22,9 +24,12 @@ export default defineConfig({
     // More than there are cores: many tests wait for timers, disks and other processes.
     maxWorkers: availableParallelism() + 1,
     // Only what hangs takes that long, however busy the machine is: tests do not measure time.
-    testTimeout: process.env["WAYSTONE_FULL"] === "1" ? 600_000 : 120_000,
+    testTimeout: isFull ? 600_000 : 120_000,
     hookTimeout: 120_000,
-    reporters: ["default", ["json", { outputFile: join(root, "node_modules/.cache/waystone/vitest.json") }]],
+    reporters: [
+      "default",
+      ["json", { outputFile: join(root, "node_modules/.cache/waystone", isFull ? "vitest-full.json" : "vitest.json") }]
+    ],
     coverage: { provider: "v8", include: ["packages/*/src/**/*.ts"], reporter: ["text", "html", "json-summary"] },
     projects: tested.map((folder) => ({
       extends: true as const,
