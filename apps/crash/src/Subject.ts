@@ -37,7 +37,13 @@ export const agent = ({
   concurrency,
   effect
 }: Pick<Job, "concurrency" | "effect">): Agent.Agent<typeof Act, string, never> =>
-  Agent.make("subject", { instructions: "Act.", tools: [toolkits[effect]], concurrency })
+  Agent.make("subject", {
+    instructions: "Act.",
+    tools: [toolkits[effect]],
+    concurrency,
+    // Its deaths are no fault of the Run: it is not to be given up (Poisoned) where several hit the same place by chance.
+    limits: { maxRecoveries: 1000 }
+  })
 
 /** What happens when a tool acts. */
 export type Act = (entry: { readonly key: string; readonly item: string }) => Effect.Effect<string>
