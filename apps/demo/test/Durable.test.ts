@@ -297,7 +297,7 @@ describe("what cannot be is said in one line, and nothing is run", () => {
       ["localhost:6379", "begins with redis://"],
       ["data/foo/", "--store ends like a folder"],
       ["redis://user:sekret@127.0.0.1:1/0", "ECONNREFUSED"],
-      ["redis://user:sek%ret@127.0.0.1/0", "the URL is not of the form"],
+      ["redis://user:sek%ret@127.0.0.1/0", '"url" must have the form'],
       ["memory", "holds no run of another process"]
     ] as const
     await Promise.all(

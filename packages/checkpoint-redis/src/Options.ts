@@ -84,7 +84,7 @@ export const urlOf = (url: Url): Effect.Effect<string, OptionInvalid> =>
     } catch {
       // said below
     }
-    return invalid("url", "is of the form redis://user:password@host:6379/0 (or rediss://); what was given is not")
+    return invalid("url", "must have the form redis://user:password@host:6379/0 (or rediss://)")
   })
 
 /** NaN if it is none; effect takes NaN for 0. */
