@@ -31,9 +31,12 @@ export const make = (db: DatabaseSync): Find => {
   const find = db.prepare(
     `SELECT rid, seq, epoch, owner, ${live}, status, agent, session, parent, waiting, wake_at FROM runs WHERE run_id = ?`
   )
-  const named = db.prepare("SELECT 1 FROM journal WHERE run_id = ?")
+  // One statement, one snapshot: another process may create the Run after it was not found.
+  const orphaned = db.prepare(
+    "SELECT 1 FROM journal WHERE run_id = $id AND NOT EXISTS (SELECT 1 FROM runs WHERE run_id = $id)"
+  )
   const unknown = (runId: string): undefined => {
-    if (named.get(runId) !== undefined) throw new Damaged({ path: "runs: missing", seq: 0 })
+    if (orphaned.get({ $id: runId }) !== undefined) throw new Damaged({ path: "runs: missing", seq: 0 })
     return undefined
   }
   return {

@@ -1,9 +1,11 @@
 /** What somebody changed behind the store's back: it is said, it hides nothing else, and nothing of it is repaired. */
 import { readFileSync, writeFileSync } from "node:fs"
+import { DatabaseSync } from "node:sqlite"
 import { describe, expect, it } from "@effect/vitest"
 import type { CheckpointStore } from "@waystone/core"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
+import { Driver } from "../src/SqliteDriver.ts"
 import { applicationId, migrations } from "../src/Tables.ts"
 import { change, failure, file, head, rows, store } from "./support/files.ts"
 
@@ -207,6 +209,46 @@ describe("RI-106 no damage is a defect", () => {
       const error = yield* failure(store(path))
       expect(error).toMatchObject({ _tag: "StoreCorrupt", store: path })
       expect(error.message).toContain("unsupported file format")
+    })
+  )
+})
+
+/** SQLite that does something right after it has found no row of a Run. */
+const meanwhile = (act: () => void): Driver =>
+  Driver.of({
+    open: (path, options) => {
+      const db = new DatabaseSync(path, options)
+      const prepare = db.prepare.bind(db)
+      db.prepare = (sql, ...rest) => {
+        const statement = prepare(sql, ...rest)
+        if (!/^\s*SELECT (?!1 )[^]*FROM runs WHERE run_id/.test(sql)) return statement
+        const get = statement.get.bind(statement)
+        return Object.assign(statement, {
+          get: (...values: ReadonlyArray<string>) => {
+            const row = get(...values)
+            if (row === undefined) act()
+            return row
+          }
+        })
+      }
+      return db
+    }
+  })
+
+describe("RI-106 a Run that another process creates between two looks", () => {
+  it.live.each(["head", "read"] as const)("is unknown to %s, not damaged", (operation) =>
+    Effect.gen(function* () {
+      const path = yield* filled("other")
+      const creator = yield* store(path)
+      let created = 0
+      const racing = meanwhile(() => {
+        if (created++ === 0) Effect.runSync(creator.append(append("late")))
+      })
+      const one = yield* Effect.provideService(store(path), Driver, racing)
+      const asked = { head: one.head("late"), read: one.read("late", { after: 0, limit: 1 }) }
+      yield* asked[operation]
+      expect(created).toBe(1)
+      expect(yield* one.head("late")).toMatchObject({ seq: 1 })
     })
   )
 })
