@@ -1,4 +1,4 @@
-/** The contract as pure functions: parts 2, 3, 4 and 6 of docs/write-a-store.md. Nothing here knows about files. */
+/** The contract as pure functions: parts 2, 3 and 4 of docs/write-a-store.md. Nothing here knows about files. */
 import type { CheckpointStore } from "@waystone/core"
 
 /** What is kept of a Run beside its events. */
@@ -72,27 +72,3 @@ export const entryOf = (runId: string, row: Row, now: number): CheckpointStore.E
   ...(row.owner !== undefined && { owner: row.owner }),
   live: row.owner !== undefined && row.until > now
 })
-
-const matches = (row: CheckpointStore.Entry, filter: CheckpointStore.Filter, now: number): boolean =>
-  (filter.status?.includes(row.status) ?? true) &&
-  (filter.waiting === undefined || row.waiting.includes(filter.waiting)) &&
-  (filter.agent?.includes(row.agent) ?? true) &&
-  (filter.session === undefined || row.session === filter.session) &&
-  (filter.parent === undefined || (row.parent ?? null) === filter.parent) &&
-  (filter.updatedBefore === undefined || row.updatedAt < filter.updatedBefore) &&
-  (filter.due !== true || row.status === "running" || (row.wakeAt !== undefined && row.wakeAt <= now))
-
-type Place = NonNullable<CheckpointStore.Page["after"]>
-const byAge = (a: Place, b: Place): number =>
-  a.updatedAt - b.updatedAt || (a.runId < b.runId ? -1 : a.runId > b.runId ? 1 : 0)
-
-export const page = (
-  entries: ReadonlyArray<CheckpointStore.Entry>,
-  filter: CheckpointStore.Filter,
-  { after, limit }: CheckpointStore.Page,
-  now: number
-): ReadonlyArray<CheckpointStore.Entry> =>
-  entries
-    .filter((row) => matches(row, filter, now) && (after === undefined || byAge(row, after) > 0))
-    .toSorted(byAge)
-    .slice(0, limit)

@@ -63,7 +63,7 @@ export const make = Effect.fnUntraced(function* (folder: string) {
     list: (filter, page) =>
       Effect.map(RunFolders.rows(at), ({ now, rows }) => {
         const entries = rows.map((row) => Decision.entryOf(row.runId, row, now))
-        return Decision.page(entries, filter, page, now)
+        return CheckpointStore.pageOf(entries, { filter, page, now })
       }),
     remove: (runId, expectedSeq) => RunFolders.remove(at, runId, expectedSeq)
   })

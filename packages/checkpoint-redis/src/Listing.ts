@@ -8,7 +8,7 @@
  *
  * @since 0.1.0
  */
-import type { CheckpointStore } from "@waystone/core"
+import { CheckpointStore } from "@waystone/core"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Heads from "./Heads.ts"
@@ -60,7 +60,8 @@ export const list = Effect.fnUntraced(function* (
     yield* look(walk, entries)
     // What was met too early and has its place beyond the end waits for it: nothing that lies between may be left out.
     const whole = end === undefined ? walk.found : walk.found.filter((entry) => !isAfter(entry, end))
-    if (end === undefined || whole.length >= page.limit) return whole.toSorted(byAge).slice(0, page.limit)
+    if (end === undefined || whole.length >= page.limit)
+      return whole.toSorted(CheckpointStore.byAge).slice(0, page.limit)
     after = end
   }
 })
@@ -108,7 +109,7 @@ const partOf = Effect.fnUntraced(function* (
   const ends = parts.flatMap(([over, score, runId]) =>
     over === 1 || runId === null ? [] : [{ runId, updatedAt: Number(score) }]
   )
-  const end = ends.toSorted(byAge)[0]
+  const end = ends.toSorted(CheckpointStore.byAge)[0]
   const entries = parts.flatMap((part, i) => entriesOf(part, sets[i] ?? ""))
   return { entries: end === undefined ? entries : entries.filter((entry) => !isAfter(entry, end)), end }
 })
@@ -141,7 +142,11 @@ const look = Effect.fnUntraced(function* (
       continue
     }
     const seen = head.success
-    if (seen !== undefined && matches(seen, walk.filter) && isAfter(seen.entry, walk.page.after)) {
+    if (
+      seen !== undefined &&
+      CheckpointStore.matches(seen.entry, walk.filter, seen.now) &&
+      isAfter(seen.entry, walk.page.after)
+    ) {
       walk.found.push(seen.entry)
     }
     for (const entry of fresh.get(runId) ?? []) {
@@ -172,16 +177,5 @@ const repaired = (walk: Walk, repair: Effect.Effect<void, CheckpointStore.StoreE
       : Effect.void
   )
 
-const isAfter = (one: Aged, other: Aged | undefined): boolean => other === undefined || byAge(one, other) > 0
-
-const byAge = (a: Aged, b: Aged): number =>
-  a.updatedAt - b.updatedAt || (a.runId < b.runId ? -1 : a.runId > b.runId ? 1 : 0)
-
-const matches = ({ entry, now }: Heads.Seen, filter: CheckpointStore.Filter): boolean =>
-  (filter.status?.includes(entry.status) ?? true) &&
-  (filter.waiting === undefined || entry.waiting.includes(filter.waiting)) &&
-  (filter.agent?.includes(entry.agent) ?? true) &&
-  (filter.session === undefined || entry.session === filter.session) &&
-  (filter.parent === undefined || (entry.parent ?? null) === filter.parent) &&
-  (filter.updatedBefore === undefined || entry.updatedAt < filter.updatedBefore) &&
-  (filter.due !== true || entry.status === "running" || (entry.wakeAt !== undefined && entry.wakeAt <= now))
+const isAfter = (one: Aged, other: Aged | undefined): boolean =>
+  other === undefined || CheckpointStore.byAge(one, other) > 0

@@ -111,6 +111,32 @@ export interface Page {
   readonly after?: { readonly runId: string; readonly updatedAt: number }
 }
 
+/** Whether a filter lets a Run through; `now` by the store's clock. */
+export const matches = (entry: Entry, filter: Filter, now: number): boolean =>
+  (filter.status?.includes(entry.status) ?? true) &&
+  (filter.waiting === undefined || entry.waiting.includes(filter.waiting)) &&
+  (filter.agent?.includes(entry.agent) ?? true) &&
+  (filter.session === undefined || entry.session === filter.session) &&
+  (filter.parent === undefined || (entry.parent ?? null) === filter.parent) &&
+  (filter.updatedBefore === undefined || entry.updatedAt < filter.updatedBefore) &&
+  (filter.due !== true || entry.status === "running" || (entry.wakeAt !== undefined && entry.wakeAt <= now))
+
+type Place = NonNullable<Page["after"]>
+
+/** The order of lists: by `updatedAt`, then by run id. */
+export const byAge = (a: Place, b: Place): number =>
+  a.updatedAt - b.updatedAt || (a.runId < b.runId ? -1 : a.runId > b.runId ? 1 : 0)
+
+/** What `list` gives, for a store that has all entries at hand; `now` by the store's clock. */
+export const pageOf = (
+  entries: ReadonlyArray<Entry>,
+  { filter, now, page: { after, limit } }: { readonly filter: Filter; readonly page: Page; readonly now: number }
+): ReadonlyArray<Entry> =>
+  entries
+    .filter((entry) => matches(entry, filter, now) && (after === undefined || byAge(entry, after) > 0))
+    .toSorted(byAge)
+    .slice(0, limit)
+
 export class CheckpointStore extends Context.Service<
   CheckpointStore,
   {

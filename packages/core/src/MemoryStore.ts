@@ -12,10 +12,9 @@ import {
   CheckpointStore,
   type ClaimResult,
   type Entry,
-  type Filter,
   type HeadRow,
   type Lease,
-  type Page,
+  pageOf,
   type StoredEvent
 } from "./CheckpointStore.ts"
 import { defined } from "./Defined.ts"
@@ -39,7 +38,11 @@ const over = (runs: Map<string, Run>, clock: Clock.Clock): CheckpointStore["Serv
   return CheckpointStore.of({
     append: (request) => at((now) => append(runs, request, now)),
     read: (runId, { after, limit }) => Effect.sync(() => runs.get(runId)?.events.slice(after, after + limit) ?? []),
-    head: (runId) => at((now) => entry(runId, runs.get(runId), now)),
+    head: (runId) =>
+      at((now) => {
+        const run = runs.get(runId)
+        return run && entry(runId, run, now)
+      }),
     claim: (request) => at((now) => claim(runs, request, now)),
     renew: ({ epoch, runId, ttlMillis }) =>
       at((now) => {
@@ -53,7 +56,7 @@ const over = (runs: Map<string, Run>, clock: Clock.Clock): CheckpointStore["Serv
         const run = runs.get(runId)
         if (run?.epoch === epoch) run.owner = undefined
       }),
-    list: (filter, page) => at((now) => list(runs, { filter, page, now })),
+    list: (filter, page) => at((now) => pageOf(entries(runs, now), { filter, page, now })),
     remove: (runId, expectedSeq) =>
       Effect.sync(() => runs.get(runId)?.events.length === expectedSeq && runs.delete(runId))
   })
@@ -93,39 +96,14 @@ const claim = (
   return { _tag: "Claimed", epoch: run.epoch, seq: run.events.length, ...defined({ previous }) }
 }
 
-const entry = (runId: string, run: Run | undefined, now: number): Entry | undefined =>
-  run && {
-    ...run.head,
-    runId,
-    seq: run.events.length,
-    epoch: run.epoch,
-    live: run.owner !== undefined && run.until > now,
-    ...defined({ owner: run.owner })
-  }
+const entry = (runId: string, run: Run, now: number): Entry => ({
+  ...run.head,
+  runId,
+  seq: run.events.length,
+  epoch: run.epoch,
+  live: run.owner !== undefined && run.until > now,
+  ...defined({ owner: run.owner })
+})
 
-const list = (
-  runs: Map<string, Run>,
-  { filter, now, page }: { readonly filter: Filter; readonly page: Page; readonly now: number }
-): ReadonlyArray<Entry> => {
-  const found: Array<Entry> = []
-  for (const [runId, run] of runs) {
-    const row = entry(runId, run, now)
-    if (row !== undefined && matches(row, filter, now)) found.push(row)
-  }
-  found.sort(byAge)
-  const { after } = page
-  return found.filter((row) => after === undefined || byAge(row, after) > 0).slice(0, page.limit)
-}
-
-type Aged = { readonly runId: string; readonly updatedAt: number }
-const byAge = (a: Aged, b: Aged): number =>
-  a.updatedAt - b.updatedAt || (a.runId < b.runId ? -1 : a.runId > b.runId ? 1 : 0)
-
-const matches = (row: Entry, filter: Filter, now: number): boolean =>
-  (filter.status?.includes(row.status) ?? true) &&
-  (filter.waiting === undefined || row.waiting.includes(filter.waiting)) &&
-  (filter.agent?.includes(row.agent) ?? true) &&
-  (filter.session === undefined || row.session === filter.session) &&
-  (filter.parent === undefined || (row.parent ?? null) === filter.parent) &&
-  (filter.updatedBefore === undefined || row.updatedAt < filter.updatedBefore) &&
-  (filter.due !== true || row.status === "running" || (row.wakeAt !== undefined && row.wakeAt <= now))
+const entries = (runs: ReadonlyMap<string, Run>, now: number): ReadonlyArray<Entry> =>
+  Array.from(runs, ([runId, run]) => entry(runId, run, now))

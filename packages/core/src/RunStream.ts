@@ -158,10 +158,10 @@ export const events = (
 
 /** Waits for the next hint of the store, or until it is time to look anyway: hints can be lost, and `watch` can end. */
 const waker = Effect.fnUntraced(function* (runId: string) {
-  const { watch } = yield* CheckpointStore
-  if (watch === undefined) return Effect.sleep(pollEvery)
+  const store = yield* CheckpointStore
+  if (store.watch === undefined) return Effect.sleep(pollEvery)
   const hints = yield* Queue.sliding<void>(1)
-  const told = Stream.runForEach(watch(runId), () => Queue.offer(hints, undefined))
+  const told = Stream.runForEach(store.watch(runId), () => Queue.offer(hints, undefined))
   yield* Effect.forkScoped(Effect.ignoreCause(told))
   return Effect.asVoid(Effect.timeoutOption(Queue.take(hints), pollEvery))
 })

@@ -7,11 +7,11 @@
  *   W2  One Run that fails, dies or takes long keeps no other from being taken.
  *   W3  Once it is interrupted nothing new begins: no Run is taken, no model called, no tool run. What runs has
  *       `drain` to end by itself; only then is it interrupted.
- *   W4  A store that is away ends nothing; it is asked again.
+ *   W4  A store that is away ends nothing; it is asked again, and no Run is taken twice within `every`.
  *
  * @since 0.1.0
  */
-import type * as Duration from "effect/Duration"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as FiberMap from "effect/FiberMap"
@@ -65,11 +65,9 @@ const working = Effect.fnUntraced(function* (
 
   const drive = (agent: Agent, runId: string) =>
     Effect.gen(function* () {
-      for (const one of yield* driven(agent, runId)) {
-        const failed = one._tag === "Died" || (one._tag === "Failed" && one.error._tag === "Fatal")
-        if (failed) rests.set(runId, now() + restMillis)
-        yield* onDriven(one)
-      }
+      const recovered = yield* driven(agent, runId)
+      rests.set(runId, now() + (recovered.some(isHopeless) ? restMillis : Duration.toMillis(every)))
+      yield* Effect.forEach(recovered, onDriven, { discard: true })
     }).pipe(Effect.provideService(Draining, { begun: () => ending }))
 
   const take = Effect.fnUntraced(function* ({ agent: name, runId }: Entry) {
@@ -105,6 +103,10 @@ const working = Effect.fnUntraced(function* (
     })
   )
 })
+
+/** It would only fail again. */
+const isHopeless = (one: Recovered): boolean =>
+  one._tag === "Died" || (one._tag === "Failed" && one.error._tag === "Fatal")
 
 const logged = (one: Recovered): Effect.Effect<void> => {
   switch (one._tag) {

@@ -185,6 +185,30 @@ describe("a worker", () => {
     })
   )
 
+  it.effect("W4 asks a store that gives lists and takes no claims once in a while, however full its hands are", () =>
+    Effect.gen(function* () {
+      const { here, process } = yield* world
+      let claims = 0
+      const worker = process({
+        wrap: (store) => ({
+          ...store,
+          claim: () =>
+            Effect.suspend(() => {
+              claims++
+              // Not at once, so that the worker sees its hand full.
+              return Effect.andThen(Effect.sleep(10), Effect.fail(new StoreUnavailable({ detail: "read-only" })))
+            })
+        })
+      })
+      yield* here(Run.accept(clerk, { runId: "r", task: "go" }))
+      const fiber = yield* begin(worker(Run.work([clerk], { concurrency: 1, onDriven: () => Effect.void })))
+      yield* pass(5000)
+      expect(claims).toBeGreaterThan(1)
+      expect(claims).toBeLessThanOrEqual(6)
+      yield* Fiber.interrupt(fiber)
+    })
+  )
+
   it.effect("W4 outlives a store that is away", () =>
     Effect.gen(function* () {
       const { here, process } = yield* world

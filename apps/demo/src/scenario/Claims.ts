@@ -2,6 +2,7 @@
  * What journals are asked, by all scenarios.
  */
 import type { RunEvent } from "@waystone/core"
+import * as Calls from "../Calls.ts"
 import type { Change } from "../Snapshot.ts"
 import type { Write } from "./WriteRecord.ts"
 
@@ -30,9 +31,7 @@ export const requests = (events: Events): number =>
   turns(events).reduce((sum, turn) => sum + Math.max(1, tries(turn).length), 0)
 
 export const everyCallHasOneResult = (events: Events): Claim => {
-  const asked = turns(events).flatMap(({ reply, turn }) =>
-    reply.filter(({ type }) => type === "tool-call").map((_, index) => `t${turn}.${index}`)
-  )
+  const asked = Calls.asked(events).map(({ callId }) => callId)
   const answered = completed(events).map(({ callId }) => callId)
   const holds = asked.length > 0 && asked.toSorted().join() === answered.toSorted().join()
   return { claim: `each of the ${asked.length} calls has exactly one result`, holds }

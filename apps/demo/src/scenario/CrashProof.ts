@@ -5,7 +5,8 @@
 import { FileTools } from "@waystone/tools"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import { type Claim, completed, ended, type Events, everyCallHasOneResult, of, type Seen, turns } from "./Claims.ts"
+import * as Calls from "../Calls.ts"
+import { type Claim, completed, ended, type Events, everyCallHasOneResult, of, type Seen } from "./Claims.ts"
 
 /** How the first process ended. */
 export interface Death {
@@ -71,13 +72,7 @@ const Arguments = Schema.decodeUnknownOption(FileTools.EditFile.parametersSchema
 
 /** What the model asked for. */
 const editOf = (events: Events, callId: string) =>
-  turns(events)
-    .flatMap(({ reply, turn }) =>
-      reply
-        .filter((part) => part.type === "tool-call")
-        .map(({ params }, index) => ({ id: `t${turn}.${index}`, edit: Option.getOrUndefined(Arguments(params)) }))
-    )
-    .find(({ id }) => id === callId)?.edit
+  Option.getOrUndefined(Arguments(Calls.asked(events).find((call) => call.callId === callId)?.arguments))
 
 /** The file as it was, with every edit of it that succeeded made once, is the file as it is. */
 const once = (events: Events, { changes }: Seen, path: string): boolean => {

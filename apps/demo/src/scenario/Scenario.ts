@@ -21,6 +21,7 @@ import {
   tries,
   turns
 } from "./Claims.ts"
+import * as Calls from "../Calls.ts"
 import * as CrashProof from "./CrashProof.ts"
 import type { Disturbance } from "../model/OfflineModel.ts"
 import { RunTests, TestRun } from "../RunTests.ts"
@@ -188,10 +189,6 @@ const onlyOnce = <A>(make: (once: Once) => A): Effect.Effect<A> =>
 
 const decodeTestRun = Schema.decodeUnknownOption(TestRun)
 
-/** The arguments of a call, as the model wrote them; `callId` is `t<turn>.<index>`. */
-const asks = (events: Events, callId: string): string => {
-  const [turn, index] = callId.slice(1).split(".").map(Number)
-  const reply = turns(events).find((one) => one.turn === turn)?.reply ?? []
-  const call = reply.filter((part) => part.type === "tool-call")[index ?? 0]
-  return JSON.stringify(call?.params ?? null)
-}
+/** The arguments of a call, as the model wrote them. */
+const asks = (events: Events, callId: string): string =>
+  JSON.stringify(Calls.asked(events).find((call) => call.callId === callId)?.arguments ?? null)

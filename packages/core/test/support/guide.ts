@@ -90,7 +90,7 @@ export const make = (backend: Backend): Store => {
     release: ({ epoch, runId }) => Effect.asVoid(held(runId, epoch, unowned)),
     list: (filter, page) =>
       Effect.map(backend.rows, ({ now, rows }) =>
-        listed(
+        CheckpointStore.pageOf(
           rows.map(([runId, row]) => entryOf(runId, row, now)),
           { filter, now, page }
         )
@@ -113,32 +113,6 @@ const entryOf = (runId: string, { head, until, ...row }: Row, now: number): Chec
   runId,
   live: row.owner !== undefined && until > now
 })
-
-const matches = (row: CheckpointStore.Entry, filter: CheckpointStore.Filter, now: number): boolean =>
-  (filter.status?.includes(row.status) ?? true) &&
-  (filter.waiting === undefined || row.waiting.includes(filter.waiting)) &&
-  (filter.agent?.includes(row.agent) ?? true) &&
-  (filter.session === undefined || row.session === filter.session) &&
-  (filter.parent === undefined || (row.parent ?? null) === filter.parent) && // null: those without a parent
-  (filter.updatedBefore === undefined || row.updatedAt < filter.updatedBefore) &&
-  (filter.due !== true || row.status === "running" || (row.wakeAt !== undefined && row.wakeAt <= now))
-
-type Place = NonNullable<CheckpointStore.Page["after"]>
-const byAge = (a: Place, b: Place): number =>
-  a.updatedAt - b.updatedAt || (a.runId < b.runId ? -1 : a.runId > b.runId ? 1 : 0)
-
-const listed = (
-  rows: ReadonlyArray<CheckpointStore.Entry>,
-  {
-    filter,
-    now,
-    page
-  }: { readonly filter: CheckpointStore.Filter; readonly page: CheckpointStore.Page; readonly now: number }
-): ReadonlyArray<CheckpointStore.Entry> =>
-  rows
-    .filter((row) => matches(row, filter, now) && (page.after === undefined || byAge(row, page.after) > 0))
-    .toSorted(byAge)
-    .slice(0, page.limit)
 
 /** The system said this, and not a bug of ours. For a database: the class of its driver's errors. */
 const isRefusal = (cause: unknown): cause is Error => cause instanceof Error && "syscall" in cause
