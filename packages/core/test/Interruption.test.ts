@@ -1,12 +1,15 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import * as AiError from "effect/ai/AiError"
 import { TestClock } from "effect/testing"
+import { type Plugin, PluginId } from "../src/Plugin.ts"
 import * as Run from "../src/Run.ts"
 import type { RunEvent } from "../src/RunEvent.ts"
 import * as RunState from "../src/RunState.ts"
@@ -32,6 +35,16 @@ const runId = "r"
 const start = Run.start(clerk, { runId, task: "go" })
 const resume = Run.resume(clerk, { runId })
 const statusOf = Effect.map(Run.get(runId), ({ status }) => status)
+
+/** Wraps every tool, and does not come to an end with its output. */
+class Slow extends Context.Service<Slow, Plugin>()("test/Slow") {
+  static readonly layer: Layer.Layer<never> = Layer.succeed(Slow, {
+    [PluginId]: {
+      name: "slow",
+      interceptors: [{ name: "slow", stage: "trace", tool: (_, next) => Effect.andThen(next, Effect.never) }]
+    }
+  })
+}
 
 const completions = (events: ReadonlyArray<RunEvent>) =>
   events.flatMap((event) =>
@@ -281,6 +294,22 @@ describe("interrupting the fiber that drives a Run", () => {
         _tag: "Suspended",
         waiting: [{ id: "t1.0", kind: "in-doubt" }]
       })
+    })
+  )
+
+  it.effect("L2 RI-147 after an effect keeps its result, whatever still works on it, and nothing runs again", () =>
+    Effect.gen(function* () {
+      const { here, process, ran } = yield* world
+      const model = yield* ScriptedModel.make([call("mail", { to: "bob" }), text("done")])
+      // Its handler has ended; an interceptor around it has not.
+      const fiber = yield* begin(process({ model, extra: Slow.layer })(start))
+      expect(ran).toEqual(["mail bob"])
+      yield* Fiber.interrupt(fiber)
+      expect(completions(yield* here(eventsOf(runId)))).toEqual([
+        { callId: "t1.0", ending: "executed", result: { sent: "bob" } }
+      ])
+      expect(yield* process({ name: "B", model, extra: Slow.layer })(resume)).toMatchObject({ output: "done" })
+      expect(ran).toEqual(["mail bob"])
     })
   )
 
