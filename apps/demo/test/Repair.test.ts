@@ -122,10 +122,10 @@ test.todo("to do")
     )
   )
 
-  it.live("nine mistakes in nine files, in a folder with blanks and umlauts in its name", () =>
+  it.live("four mistakes in four files, in a folder with blanks and umlauts in its name", () =>
     real(
       Effect.gen(function* () {
-        const names = Array.from({ length: 9 }, (_, i) => `f${i}`)
+        const names = Array.from({ length: 4 }, (_, i) => `f${i}`)
         const sources = names.map((name, i) => [`${name}.js`, `export const ${name} = (n) => n > ${10 + i}\n`])
         const tests = names.map((name, i) => [
           `${name}.test.js`,
@@ -134,7 +134,7 @@ test.todo("to do")
         const folder = yield* written(Object.fromEntries([...sources, ...tests]), "Übung mit Leerzeichen")
         const { code, verified } = yield* demo(folder)
         expect({ code, objections: verified?.objections }).toEqual({ code: 0, objections: [] })
-        expect(verified?.changes).toHaveLength(9)
+        expect(verified?.changes).toHaveLength(4)
       })
     )
   )

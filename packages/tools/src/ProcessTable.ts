@@ -11,7 +11,7 @@
  *
  * Invariants
  *   F1  A process is a pid and its start time: a pid that was given away again is somebody else.
- *   F2  Processes older than the leader, zombies and we ourselves never belong.
+ *   F2  Processes older than the leader, zombies (and whoever is about to be one) and we ourselves never belong.
  *
  * @since 0.1.0
  */
@@ -56,10 +56,11 @@ export const entry = (pid: number): Entry | undefined => {
   const text = read(pid, "stat")
   // The name in parentheses may itself hold blanks and parentheses (proc_pid_stat(5)).
   const fields = text?.slice(text.lastIndexOf(")") + 2).split(" ")
-  if (fields === undefined || fields.length < 20) return undefined
+  if (fields === undefined || fields.length < 21) return undefined
   const at = (index: number): number => Number(fields[index - 3])
-  // A process whose first thread has ended is shown as a zombie too, but has other threads.
-  const zombie = fields[0] === "X" || (fields[0] === "Z" && at(20) <= 1)
+  // Whose memory (23) is gone is on its way out: it runs nothing any more. A process whose first thread has ended is shown
+  // as a zombie too, but has other threads (20).
+  const zombie = fields[0] === "X" || ((fields[0] === "Z" || at(23) === 0) && at(20) <= 1)
   return { pid, zombie, parent: at(4), group: at(5), session: at(6), start: at(22) }
 }
 
