@@ -1,9 +1,9 @@
 /**
- * Everything that must hold before a commit lands, in order; the first stage that fails ends it.
+ * Everything that must hold before a commit lands: types, then all other checks of the code, then the tests. What fails ends it.
  *
  * The last line is `N passed, N failed`, read from vitest's own reports. With WAYSTONE_FULL=1 the long tests run after all others.
  */
-import { spawnSync } from "node:child_process"
+import { spawn } from "node:child_process"
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { delimiter, dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -22,19 +22,15 @@ const env = {
   DO_NOT_TRACK: "1"
 }
 
-const stages = [
-  ["types", () => run("tsc -b")],
+const types = ["types", () => run("tsc -b")]
+/** Beside each other: each of them leaves a core idle now and then. */
+const checks = [
   ["effect", () => run("effect-tsgo diagnostics --strict --format text --project tsconfig.json")],
   ["lint", () => run("oxlint --deny-warnings")],
   ["format", () => run("oxfmt --check")],
-  ["build", () => run("turbo run build --output-logs=errors-only")],
-  [
-    "packages",
-    () =>
-      publishable().every(
-        (folder) => run("publint --strict", folder) && run("attw --pack . --profile esm-only", folder)
-      )
-  ],
+  ["build and packages", packages]
+]
+const tests = [
   ["tests", () => run("vitest run")],
   ...(isFull === "1" ? [["every kill point", () => run("WAYSTONE_FULL=1 vitest run --project apps/crash")]] : [])
 ]
@@ -42,24 +38,39 @@ const stages = [
 mkdirSync(cache, { recursive: true })
 for (const file of [report, fullReport, counts]) rmSync(file, { force: true })
 
-for (const [name, stage] of stages) {
-  console.log(`\n== ${name}`)
-  const started = Date.now()
-  const passed = stage()
-  console.log(`== ${name}: ${passed ? "passed" : "FAILED"} in ${((Date.now() - started) / 1000).toFixed(1)} s`)
-  if (!passed) {
-    process.exitCode = 1
-    if (name !== "tests") console.error(`\nStage "${name}" failed; the stages after it did not run.`)
-    break
-  }
-}
+const isSound = (await stage(types)) && (await Promise.all(checks.map(stage))).every((passed) => passed)
+if (!isSound) console.error("\nThe tests did not run.")
+for (const one of isSound ? tests : []) if (!(await stage(one))) break
 closeWithCounts()
 
+async function stage([name, work]) {
+  const started = Date.now()
+  const passed = await work()
+  console.log(`== ${name}: ${passed ? "passed" : "FAILED"} in ${((Date.now() - started) / 1000).toFixed(1)} s\n`)
+  if (!passed) process.exitCode = 1
+  return passed
+}
+
+async function packages() {
+  if (!(await run("turbo run build --output-logs=errors-only"))) return false
+  for (const folder of publishable()) {
+    if (!(await run("publint --strict", folder))) return false
+    if (!(await run("attw --pack . --profile esm-only", folder))) return false
+  }
+  return true
+}
+
+/** Its output is shown as it comes: lines of commands that run beside each other may mix, and each says what it is about. */
 function run(command, folder = ".") {
   console.log(`$ ${command}${folder === "." ? "" : `   (${folder})`}`)
-  const { status, error } = spawnSync(command, { cwd: join(root, folder), stdio: "inherit", shell: true, env })
-  if (error) console.error(error.message)
-  return status === 0
+  const child = spawn(command, { cwd: join(root, folder), stdio: "inherit", shell: true, env })
+  return new Promise((resolve) => {
+    child.once("error", (error) => {
+      console.error(error.message)
+      resolve(false)
+    })
+    child.once("close", (code) => resolve(code === 0))
+  })
 }
 
 function publishable() {
