@@ -21,10 +21,11 @@ export interface Decision<Answer> {
 /** Fenced, then Conflict, then everything at once. */
 export const append = (
   row: Row | undefined,
-  { epoch, events, expectedSeq, head, lease }: CheckpointStore.Append,
+  { epoch, events, expectedSeq, head, lease, owner }: CheckpointStore.Append,
   now: number
 ): Decision<CheckpointStore.AppendResult> => {
-  if (row !== undefined && epoch !== 0 && epoch !== row.epoch) return { answer: { _tag: "Fenced" } }
+  const isOwner = row?.epoch === epoch && row.owner === owner
+  if (row !== undefined && epoch !== 0 && !isOwner) return { answer: { _tag: "Fenced" } }
   const seq = row?.seq ?? 0
   if (seq !== expectedSeq) return { answer: { _tag: "Conflict", seq } }
   const created = { epoch, until: now + (lease?.ttlMillis ?? 0), ...(lease && { owner: lease.owner }) }
@@ -53,11 +54,11 @@ export const claim = (
   }
 }
 
-/** What only the holder of that epoch may change: true and the new row, else false. */
+/** What only the owner may change: true and the new row, else false. */
 export const held =
-  (epoch: number, change: (row: Row, now: number) => Row) =>
+  ({ epoch, owner }: CheckpointStore.Held, change: (row: Row, now: number) => Row) =>
   (row: Row | undefined, now: number): Decision<boolean> =>
-    row === undefined || row.epoch !== epoch ? { answer: false } : { answer: true, row: change(row, now) }
+    row?.epoch === epoch && row.owner === owner ? { answer: true, row: change(row, now) } : { answer: false }
 
 export const unowned = (row: Row): Row => {
   const { owner: _, ...rest } = row

@@ -54,12 +54,12 @@ export const make = Effect.fnUntraced(function* (folder: string) {
     read: (runId, range) => RunFolders.events(at, runId, range),
     head: (runId) => change(runId, (row, now) => ({ answer: row && Decision.entryOf(runId, row, now) })),
     claim: (request) => change(request.runId, (row, now) => Decision.claim(row, request, now)),
-    renew: ({ epoch, runId, ttlMillis }) =>
+    renew: (request) =>
       change(
-        runId,
-        Decision.held(epoch, (row, now) => ({ ...row, until: now + ttlMillis }))
+        request.runId,
+        Decision.held(request, (row, now) => ({ ...row, until: now + request.ttlMillis }))
       ),
-    release: ({ epoch, runId }) => Effect.asVoid(change(runId, Decision.held(epoch, Decision.unowned))),
+    release: (request) => Effect.asVoid(change(request.runId, Decision.held(request, Decision.unowned))),
     list: (filter, page) =>
       Effect.map(RunFolders.rows(at), ({ now, rows }) => {
         const entries = rows.map((row) => Decision.entryOf(row.runId, row, now))

@@ -169,7 +169,7 @@ it.live("a removal that was killed in the middle is completed by whoever meets i
     expect(yield* store.list({}, { limit: 9 })).toEqual([])
     expect(existsSync(run)).toBe(false)
     expect(readdirSync(join(folder, "runs"))).toEqual(["notes.txt"])
-    const begun = { runId: "r", epoch: 0, expectedSeq: 0, events: ["new"], head: head("h") }
+    const begun = { runId: "r", epoch: 0 as const, expectedSeq: 0, events: ["new"], head: head("h") }
     expect(yield* store.append(begun)).toEqual({ _tag: "Committed" })
     expect(yield* store.head("r")).toMatchObject({ seq: 1, epoch: 0 })
   })

@@ -40,10 +40,10 @@ export const make = (deps: Deps): Store => {
     read: (runId, { after, limit }) => readAll(deps, runId, { after, upTo: after + limit }),
     head: (runId) => Heads.one(deps, runId),
     claim: (request) => claimed(deps, request),
-    renew: ({ epoch, runId, ttlMillis }) =>
-      isDone(runId, command(runId, redis.eval(renew)({ keys: keys.run(runId), epoch, ttlMillis }))),
-    release: ({ epoch, runId }) =>
-      Effect.asVoid(isDone(runId, command(runId, redis.eval(release)({ keys: keys.run(runId), epoch })))),
+    renew: ({ epoch, owner, runId, ttlMillis }) =>
+      isDone(runId, command(runId, redis.eval(renew)({ keys: keys.run(runId), epoch, owner, ttlMillis }))),
+    release: ({ epoch, owner, runId }) =>
+      Effect.asVoid(isDone(runId, command(runId, redis.eval(release)({ keys: keys.run(runId), epoch, owner })))),
     list: (filter, page) =>
       filter.due === true && page.after === undefined
         ? Effect.andThen(quietly("repairing the index", deps.repair.part), Listing.list(deps, filter, page))
@@ -62,7 +62,7 @@ const appended = Effect.fnUntraced(function* (
   deps: Deps,
   request: CheckpointStore.Append
 ): Effect.fn.Return<CheckpointStore.AppendResult, StoreError> {
-  const { epoch, events, expectedSeq, head, lease, runId } = request
+  const { epoch, events, expectedSeq, head, lease, owner, runId } = request
   const { command, keys, redis } = deps
   const reply = yield* command(
     runId,
@@ -71,6 +71,7 @@ const appended = Effect.fnUntraced(function* (
       keys: keys.run(runId),
       runId,
       epoch,
+      owner,
       expectedSeq,
       count: events.length,
       row: Row.encode(head),

@@ -150,8 +150,8 @@ describe.skipIf(!available)("damage", () => {
           create: store.append(created("r", { head: head({ status: "waiting" }) })),
           claim: store.claim({ runId: "r", owner: "p", ttlMillis: 10 }),
           takeover: store.claim({ runId: "r", owner: "p", ttlMillis: 10, takeover: 1 }),
-          renew: store.renew({ runId: "r", epoch: 1, ttlMillis: 10 }),
-          release: store.release({ runId: "r", epoch: 1 }),
+          renew: store.renew({ runId: "r", epoch: 1, owner: "o", ttlMillis: 10 }),
+          release: store.release({ runId: "r", epoch: 1, owner: "o" }),
           remove: store.remove("r", 1)
         }
         for (const [name, operation] of Object.entries<Effect.Effect<unknown, unknown>>(operations)) {

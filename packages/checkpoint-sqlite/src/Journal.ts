@@ -38,9 +38,9 @@ export const make = (connection: Connection, find: Find): Pick<Store, "append" |
     `SELECT seq, epoch, body, run_id FROM journal
      WHERE rid = (SELECT rid FROM runs WHERE run_id = ?) AND seq > ? ORDER BY seq`
   )
-  const append = ({ epoch, events, expectedSeq, head, lease, runId }: CheckpointStore.Append): AppendResult => {
+  const append = ({ epoch, events, expectedSeq, head, lease, owner, runId }: CheckpointStore.Append): AppendResult => {
     const run = find.run(runId)
-    if (run !== undefined && epoch !== 0 && epoch !== run.epoch) return fenced
+    if (run !== undefined && epoch !== 0 && (epoch !== run.epoch || owner !== run.owner)) return fenced
     const seq = run?.seq ?? 0
     if (seq !== expectedSeq) return { _tag: "Conflict", seq }
     const next = seq + events.length

@@ -20,8 +20,8 @@ export const make = (
   const { db } = connection
   const head = db.prepare(`SELECT ${entryColumns} FROM runs WHERE run_id = ?`)
   const take = db.prepare(`UPDATE runs SET epoch = ?, owner = ?, until = ${now} + ? WHERE rid = ?`)
-  const renew = db.prepare(`UPDATE runs SET until = ${now} + ? WHERE run_id = ? AND epoch = ?`)
-  const release = db.prepare("UPDATE runs SET owner = NULL WHERE run_id = ? AND epoch = ?")
+  const renew = db.prepare(`UPDATE runs SET until = ${now} + ? WHERE run_id = ? AND epoch = ? AND owner = ?`)
+  const release = db.prepare("UPDATE runs SET owner = NULL WHERE run_id = ? AND epoch = ? AND owner = ?")
   const events = db.prepare("DELETE FROM journal WHERE rid = ?")
   const run = db.prepare("DELETE FROM runs WHERE rid = ?")
 
@@ -52,9 +52,9 @@ export const make = (
         return row === undefined ? find.unknown(runId) : entry(row)
       }),
     claim: (request) => connection.transaction(request.runId, () => claim(request)),
-    renew: ({ epoch, runId, ttlMillis }) =>
-      connection.attempt(runId, () => renew.run(ttlMillis, runId, epoch).changes === 1),
-    release: ({ epoch, runId }) => connection.attempt(runId, () => void release.run(runId, epoch)),
+    renew: ({ epoch, owner, runId, ttlMillis }) =>
+      connection.attempt(runId, () => renew.run(ttlMillis, runId, epoch, owner).changes === 1),
+    release: ({ epoch, owner, runId }) => connection.attempt(runId, () => void release.run(runId, epoch, owner)),
     remove: (runId, expectedSeq) => connection.transaction(runId, () => remove(runId, expectedSeq))
   }
 }

@@ -12,7 +12,11 @@ import { change, failure, file, head, rows, store } from "./support/files.ts"
 type Service = CheckpointStore.CheckpointStore["Service"]
 type Asked = Effect.Effect<unknown, { readonly _tag: string }>
 
-const append = (runId: string, expectedSeq = 0, fields: Partial<CheckpointStore.HeadRow> = {}) => ({
+const append = (
+  runId: string,
+  expectedSeq = 0,
+  fields: Partial<CheckpointStore.HeadRow> = {}
+): CheckpointStore.Append => ({
   runId,
   epoch: 0,
   expectedSeq,

@@ -1,3 +1,4 @@
+import type { CheckpointStore } from "@waystone/core"
 import { chmodSync, closeSync, copyFileSync, openSync, readFileSync, statSync, writeFileSync, writeSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
 import { describe, expect, it } from "@effect/vitest"
@@ -10,7 +11,7 @@ import { Driver } from "../src/SqliteDriver.ts"
 import { child } from "./support/children.ts"
 import { bytes, change, failure, file, head, rows, store } from "./support/files.ts"
 
-const append = (expectedSeq: number, events: ReadonlyArray<string> = ["x"]) => ({
+const append = (expectedSeq: number, events: ReadonlyArray<string> = ["x"]): CheckpointStore.Append => ({
   runId: "r",
   epoch: 0,
   expectedSeq,

@@ -99,7 +99,7 @@ describe("the indexes", () => {
         const go = (from: number, to: number) =>
           Effect.gen(function* () {
             for (let seq = from; seq < to; seq++) {
-              const append = { runId: "r", epoch: 0, expectedSeq: seq, events: ["x".repeat(300)] }
+              const append = { runId: "r", epoch: 0 as const, expectedSeq: seq, events: ["x".repeat(300)] }
               yield* one.append({ ...append, head: head({ updatedAt: seq, session: "s", parent: "p" }) })
             }
           })

@@ -9,7 +9,7 @@ import type { Options } from "../src/SqliteStore.ts"
 import { applicationId, migrations, version } from "../src/Tables.ts"
 import { bytes, change, failure, file, folder, head, mode, rows, store } from "./support/files.ts"
 
-const append = { runId: "r", epoch: 0, expectedSeq: 0, events: ["1"], head: head() }
+const append = { runId: "r", epoch: 0, expectedSeq: 0, events: ["1"], head: head() } as const
 
 describe("the options", () => {
   const wrong: ReadonlyArray<readonly [string, string, { readonly [field: string]: unknown }]> = [

@@ -1,4 +1,5 @@
 /** One process of the tests of several: `child.ts <job> <file> …`, told what to do over IPC. */
+import type { CheckpointStore } from "@waystone/core"
 import { appendFileSync, openSync, writeSync } from "node:fs"
 import { CheckpointStoreSuite } from "@waystone/core/testing"
 import * as Effect from "effect/Effect"
@@ -20,7 +21,7 @@ const told = <A, E extends { readonly _tag: string; readonly message: string }>(
     })
   )
 
-const one = (runId: string, expectedSeq: number, events: ReadonlyArray<string>) => ({
+const one = (runId: string, expectedSeq: number, events: ReadonlyArray<string>): CheckpointStore.Append => ({
   runId,
   epoch: 0,
   expectedSeq,

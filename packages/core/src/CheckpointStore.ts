@@ -9,8 +9,9 @@
  *
  * Invariants
  *   C1  An append is compare-and-set on `expectedSeq`, all or nothing, together with its head.
- *   C2  An append with an epoch that is not the Run's present one is `Fenced` and has no effect.
- *   C3  Each claim raises the epoch, so a superseded owner can never write again.
+ *   C2  An append with an epoch or an owner that is not the Run's present one is `Fenced` and has no effect.
+ *   C3  Each claim raises the epoch, and owners' names are unique, so a superseded owner can never write again: epochs begin
+ *       anew in a Run that was removed and begun again, names do not.
  *   C4  A lease ends by the store's clock, not by the caller's.
  *   C5  Nothing is deleted but by `remove`, which leaves nothing behind.
  *   C6  A page of `read` or `list` is shorter than its limit only where there is no more.
@@ -49,10 +50,14 @@ export interface Lease {
   readonly ttlMillis: number
 }
 
-export interface Append {
+/** Who an append is by: an owner, with the epoch and the name of its claim; or a writer from outside, which has neither. */
+export type Writer =
+  | { readonly epoch: 0; readonly owner?: undefined }
+  | { readonly epoch: number; readonly owner: string }
+
+/** What an append writes. */
+export interface Written {
   readonly runId: string
-  /** The epoch of the claim; 0 for a writer without one. */
-  readonly epoch: number
   /** How many events the Run has. At 0 the append creates it. */
   readonly expectedSeq: number
   /** At least one. Any well-formed text but NUL and lone surrogates, which the Journal escapes; any length, 0 too. */
@@ -60,6 +65,15 @@ export interface Append {
   readonly head: HeadRow
   /** With an append that creates a Run under an epoch: who holds it from then on. */
   readonly lease?: Lease
+}
+
+export type Append = Written & Writer
+
+/** A claim that was made: what renews and releases a lease. */
+export interface Held {
+  readonly runId: string
+  readonly epoch: number
+  readonly owner: string
 }
 
 export type AppendResult =
@@ -153,14 +167,10 @@ export class CheckpointStore extends Context.Service<
     readonly claim: (
       request: Lease & { readonly runId: string; readonly takeover?: number }
     ) => Effect.Effect<ClaimResult, StoreError>
-    /** The lease lasts so long from now, even if it was over. False if that epoch is not the Run's. */
-    readonly renew: (request: {
-      readonly runId: string
-      readonly epoch: number
-      readonly ttlMillis: number
-    }) => Effect.Effect<boolean, StoreError>
-    /** The Run has no owner any more, its epoch stays. Does nothing if that epoch is not the Run's. */
-    readonly release: (request: { readonly runId: string; readonly epoch: number }) => Effect.Effect<void, StoreError>
+    /** The lease lasts so long from now, even if it was over. False if that epoch or that owner is not the Run's. */
+    readonly renew: (request: Held & { readonly ttlMillis: number }) => Effect.Effect<boolean, StoreError>
+    /** The Run has no owner any more, its epoch stays. Does nothing if that epoch or that owner is not the Run's. */
+    readonly release: (held: Held) => Effect.Effect<void, StoreError>
     /**
      * The entries for which every given field of the filter holds, by `updatedAt`, then by run id. A Run whose head is damaged is
      * left out and named in the log: it must not keep the others from being found.

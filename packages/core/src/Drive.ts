@@ -10,7 +10,7 @@ import type * as Scope from "effect/Scope"
 import * as LanguageModel from "effect/ai/LanguageModel"
 import type { Agent } from "./Agent.ts"
 import { type Attempt, leaseMillis } from "./Attempt.ts"
-import { CheckpointStore, type StoreError } from "./CheckpointStore.ts"
+import { CheckpointStore, type Held, type StoreError } from "./CheckpointStore.ts"
 import { bounded } from "./Bounded.ts"
 import { Draining } from "./Drain.ts"
 import { canonical } from "./Digest.ts"
@@ -77,8 +77,12 @@ const loop = (attempt: Attempt) => Effect.andThen(Recovery.settleForked(attempt)
 const lostTo = ({ journal, runId }: Attempt, lost: OwnershipLost): Effect.Effect<never, OwnershipLost | RunBusy> =>
   Effect.fail(journal.committedSeq === 0 ? new RunBusy({ runId, owner: "another start" }) : lost)
 
-/** Writes what an ended Attempt could not write. */
-type Owed = Effect.Effect<void, JournalError>
+/** What an ended Attempt could not write yet. It keeps the lease until then: who let it go writes nothing any more. */
+interface Owed {
+  readonly owner: string
+  /** Writes it, and lets the lease go. */
+  readonly pay: Effect.Effect<void, JournalError>
+}
 
 /** What this process owes to its stores, by run id. */
 const Debts: Context.Reference<WeakMap<CheckpointStore["Service"], Map<string, Owed>>> = Context.Reference(
@@ -108,10 +112,11 @@ const claim = Effect.fnUntraced(function* (
   const store = bounded(yield* CheckpointStore)
   const { isDead, name } = yield* Owner
   // What an Attempt of this process still owes comes first; a store that is away says so here.
-  const debt = (yield* owedTo(yield* CheckpointStore)).get(runId)
+  const owed = yield* owedTo(yield* CheckpointStore)
+  const debt = owed.get(runId)
   if (debt !== undefined)
     yield* Effect.catchIf(
-      debt,
+      debt.pay,
       (error) => error._tag !== "StoreUnavailable",
       () => Effect.void
     )
@@ -123,7 +128,9 @@ const claim = Effect.fnUntraced(function* (
   })
   const { owner } = request
   const result = yield* Effect.acquireRelease(claims, (result) =>
-    result._tag === "Claimed" ? Lease.release(store, { runId, owner, epoch: result.epoch }) : Effect.void
+    result._tag === "Claimed" && owed.get(runId)?.owner !== owner
+      ? Lease.release(store, { runId, owner, epoch: result.epoch })
+      : Effect.void
   )
   if (result._tag === "Busy") return yield* new RunBusy({ runId, owner: result.owner })
   const { epoch, previous, seq } = result
@@ -177,7 +184,7 @@ const prepare = Effect.fnUntraced(function* (
     wall,
     stoppable: new Stoppable(),
     draining: yield* Draining,
-    lease: Lease.make(store, { runId, epoch, clocks: [now, wall] }),
+    lease: Lease.make(store, { runId, owner, epoch }, [now, wall]),
     publish,
     judged: new Map()
   }
@@ -185,7 +192,7 @@ const prepare = Effect.fnUntraced(function* (
 
 /** What an Attempt that ends still has to write, and whose Run it was. */
 interface Ending {
-  readonly held: Lease.Held
+  readonly held: Held
   readonly owed: Map<string, Owed>
 }
 
@@ -201,15 +208,19 @@ const closing = (journal: Journal, store: CheckpointStore["Service"], ending: En
 /** What is finished is written when the store is back, as long as nobody took the Run over (RI-134). */
 const later = (journal: Journal, store: CheckpointStore["Service"], { held, owed }: Ending): Effect.Effect<void> =>
   Effect.suspend(() => {
-    const { runId } = held
-    owed.set(runId, journal.close)
-    return Effect.retry(journal.close, {
+    const { owner, runId } = held
+    const pay = Effect.andThen(journal.close, Lease.release(store, held))
+    owed.set(runId, { owner, pay })
+    return Effect.retry(pay, {
       schedule: Schedule.spaced("500 millis").pipe(Schedule.upTo({ times: 1200 })), // about ten minutes, whatever the clock
       while: (error) => error._tag === "StoreUnavailable"
     }).pipe(
-      Effect.andThen(Lease.release(store, held)),
       Effect.ignore,
-      Effect.ensuring(Effect.sync(() => owed.delete(runId)))
+      Effect.ensuring(
+        Effect.sync(() => {
+          if (owed.get(runId)?.owner === owner) owed.delete(runId)
+        })
+      )
     )
   })
 

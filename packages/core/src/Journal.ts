@@ -34,7 +34,7 @@ export interface Options {
   readonly store: CheckpointStore["Service"]
   readonly runId: string
   readonly epoch: number
-  /** Who holds the Run if the first append creates it. */
+  /** Who appends, and holds the Run if the first append creates it. */
   readonly lease: Lease
   readonly guards: ReadonlyArray<Guard>
   /** What its events are stamped with: epoch ms that a wall clock which is set does not move. */
@@ -192,6 +192,7 @@ export class Journal {
     const request = {
       runId,
       epoch,
+      owner: lease.owner,
       expectedSeq: seq,
       events: bodies,
       head: headRow(this.staged.state.head),

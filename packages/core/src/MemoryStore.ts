@@ -15,7 +15,8 @@ import {
   type HeadRow,
   type Lease,
   pageOf,
-  type StoredEvent
+  type StoredEvent,
+  type Writer
 } from "./CheckpointStore.ts"
 import { defined } from "./Defined.ts"
 
@@ -44,17 +45,17 @@ const over = (runs: Map<string, Run>, clock: Clock.Clock): CheckpointStore["Serv
         return run && entry(runId, run, now)
       }),
     claim: (request) => at((now) => claim(runs, request, now)),
-    renew: ({ epoch, runId, ttlMillis }) =>
+    renew: ({ ttlMillis, ...held }) =>
       at((now) => {
-        const run = runs.get(runId)
-        if (run === undefined || run.epoch !== epoch) return false
+        const run = runs.get(held.runId)
+        if (run === undefined || !isHeld(run, held)) return false
         run.until = now + ttlMillis
         return true
       }),
-    release: ({ epoch, runId }) =>
+    release: (held) =>
       Effect.sync(() => {
-        const run = runs.get(runId)
-        if (run?.epoch === epoch) run.owner = undefined
+        const run = runs.get(held.runId)
+        if (run !== undefined && isHeld(run, held)) run.owner = undefined
       }),
     list: (filter, page) => at((now) => pageOf(entries(runs, now), { filter, page, now })),
     remove: (runId, expectedSeq) =>
@@ -65,10 +66,12 @@ const over = (runs: Map<string, Run>, clock: Clock.Clock): CheckpointStore["Serv
 /** Provides one store to everything below it. */
 export const layer: Layer.Layer<CheckpointStore> = Layer.effect(CheckpointStore, make)
 
+const isHeld = (run: Run, { epoch, owner }: Writer): boolean => run.epoch === epoch && run.owner === owner
+
 const append = (runs: Map<string, Run>, request: Append, now: number): AppendResult => {
   const { epoch, events, expectedSeq, head, lease, runId } = request
   const known = runs.get(runId)
-  if (known !== undefined && epoch !== 0 && epoch !== known.epoch) return { _tag: "Fenced" }
+  if (known !== undefined && epoch !== 0 && !isHeld(known, request)) return { _tag: "Fenced" }
   const seq = known?.events.length ?? 0
   if (seq !== expectedSeq) return { _tag: "Conflict", seq }
   const run = known ?? { events: [], head, epoch, owner: lease?.owner, until: now + (lease?.ttlMillis ?? 0) }

@@ -267,6 +267,7 @@ describe("Guard", () => {
         yield* store.append({
           runId: "r",
           epoch: 1,
+          owner: "dead",
           expectedSeq: 0,
           events: events.map(RunEvents.encode),
           head: headRow(RunState.fromEvents(events).head)

@@ -82,11 +82,11 @@ const counting = Guard.make<{ readonly [kind: string]: number }>({
 
 const load = (
   store: Store,
-  { epoch = 1, seq = 0 } = {},
+  { epoch = 1, owner = "o", seq = 0 } = {},
   onCommit: (entries: ReadonlyArray<Entry>) => void = () => {}
 ) => {
   let now = 0
-  const lease = { owner: "o", ttlMillis: 1_000_000 }
+  const lease = { owner, ttlMillis: 1_000_000 }
   return Journal.load({ store, runId, epoch, lease, guards: [counting], now: () => ++now, onCommit }, seq)
 }
 
@@ -265,7 +265,7 @@ describe("Journal", () => {
   it.effect("J4 of two that create a Run under the same epoch the second one has lost it", () =>
     Effect.gen(function* () {
       const store = yield* yielding
-      const [one, two] = [yield* load(store), yield* load(store)]
+      const [one, two] = [yield* load(store), yield* load(store, { owner: "p" })]
       for (const draft of begun) {
         yield* one.put(draft)
         // Two processes may write the same at the same time, but their names differ.
@@ -283,7 +283,7 @@ describe("Journal", () => {
       const journal = yield* opened(store)
       yield* journal.put(done(0))
       yield* store.claim({ runId, owner: "p", ttlMillis: 1000, takeover: 1 })
-      const next = yield* load(store, { epoch: 2, seq: 5 })
+      const next = yield* load(store, { epoch: 2, owner: "p", seq: 5 })
       yield* next.put({ _tag: "AttemptStarted", attempt: 2, owner: "p", recovered: true }, { commit: true })
       expect((yield* Effect.flip(journal.refresh))._tag).toBe("OwnershipLost")
     })

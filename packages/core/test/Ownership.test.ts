@@ -2,8 +2,10 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
+import type { CheckpointStore } from "../src/CheckpointStore.ts"
 import { type Plugin, PluginId } from "../src/Plugin.ts"
 import * as Run from "../src/Run.ts"
 import { StoreUnavailable } from "../src/RunError.ts"
@@ -25,6 +27,16 @@ class Lingering extends Context.Service<Lingering, Plugin>()("test/Lingering") {
 /** An observer that keeps an Attempt open for a second after its last event. */
 const lingering = Layer.succeed(Lingering, {
   [PluginId]: { name: "lingering", observers: [{ name: "slow", attempt: () => Effect.succeed(() => Effect.never) }] }
+})
+
+/** A process that is stopped and goes on: what it asks of its store waits. */
+const freezing = Effect.gen(function* () {
+  const awake = yield* Latch.make(true)
+  return {
+    wrap: (store: CheckpointStore["Service"]) => WrappedStore.make(store, (operation) => awake.whenOpen(operation)),
+    begins: () => awake.closeUnsafe(),
+    ends: awake.open
+  }
 })
 
 describe("the owner of a Run", () => {
@@ -179,6 +191,42 @@ describe("the owner of a Run", () => {
       yield* pass(4000)
       expect(yield* Fiber.join(anew)).toBe("Completed")
       expect(yield* store.head(runId)).not.toHaveProperty("owner")
+    })
+  )
+
+  it.effect("of a former life commits nothing into the Run that was begun again, and ends", () =>
+    Effect.gen(function* () {
+      const { here, process, store } = yield* world
+      const frozen = yield* freezing
+      const model = yield* ScriptedModel.make(({ results }) =>
+        results.length > 0 ? text("done") : call("book", { seat: 1 })
+      )
+      const goesOn = yield* Latch.make()
+      const ends = yield* Latch.make()
+      const booking =
+        (latch: Latch.Latch): Handlers["book"] =>
+        ({ seat }) =>
+          latch.whenOpen(Effect.succeed({ booked: seat }))
+      // Both lives stand in the same place, at the same seq and epoch, when the first one wakes.
+      const former = process({ name: "A", model, handlers: { book: booking(goesOn) }, wrap: frozen.wrap })
+      const old = yield* begin(former(told(start)))
+      yield* pass(500)
+      frozen.begins()
+      yield* pass(15_000)
+      expect(yield* process({ name: "C", model })(told(resume))).toBe("Completed")
+      yield* here(Run.remove(runId))
+      const anew = yield* begin(process({ name: "B", model, handlers: { book: booking(ends) } })(told(start)))
+      yield* pass(500)
+      const before = yield* here(eventsOf(runId))
+      yield* Effect.andThen(goesOn.open, frozen.ends)
+      yield* pass(1000)
+      expect(yield* Fiber.join(old)).toBe("Fatal OwnershipLost")
+      expect(yield* here(eventsOf(runId))).toEqual(before)
+      expect(yield* store.head(runId)).toMatchObject({ epoch: 1, owner: expect.stringMatching(/^B /), live: true })
+      yield* ends.open
+      yield* pass(1000)
+      expect(yield* Fiber.join(anew)).toBe("Completed")
+      yield* here(expectValid(runId))
     })
   )
 

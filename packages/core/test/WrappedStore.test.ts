@@ -20,7 +20,7 @@ it.effect("a wrapped store fails where its wrapper says, and is the same store e
   Effect.gen(function* () {
     const store = yield* CheckpointStore.CheckpointStore
     const head = { status: "running", agent: "a", waiting: [], updatedAt: 1, body: "{}" }
-    const append = { runId: "r", epoch: 0, expectedSeq: 0, events: ["{}"], head }
+    const append = { runId: "r", epoch: 0 as const, expectedSeq: 0, events: ["{}"], head }
     expect(yield* store.append(append)).toEqual({ _tag: "Committed" })
     expect(yield* store.head("r")).toMatchObject({ seq: 1 })
     expect(yield* Effect.flip(store.remove("r", 1))).toMatchObject({
@@ -47,7 +47,8 @@ it("every operation of a store is wrapped but `watch`", () => {
     head: { status: "", agent: "", waiting: [], updatedAt: 0, body: "" }
   })
   void [wrapped.read("r", { after: 0, limit: 1 }), wrapped.head("r"), wrapped.claim({ runId: "r", ...lease })]
-  void [wrapped.renew({ runId: "r", epoch: 1, ttlMillis: 1 }), wrapped.release({ runId: "r", epoch: 1 })]
+  const held = { runId: "r", epoch: 1, owner: "o" }
+  void [wrapped.renew({ ...held, ttlMillis: 1 }), wrapped.release(held)]
   void [wrapped.list({}, { limit: 1 }), wrapped.remove("r", 0)]
   expect(seen.toSorted()).toEqual(Object.keys(store).toSorted())
   expect(wrapped.watch).toBeUndefined()

@@ -63,8 +63,8 @@ export const deny = (reason: string, callId = "t1.0", runId = "r") =>
 export const expire = (runId = "r") =>
   CheckpointStore.CheckpointStore.use((store) =>
     Effect.gen(function* () {
-      const { epoch = 0 } = (yield* store.head(runId)) ?? {}
-      yield* store.renew({ runId, epoch, ttlMillis: 1 })
+      const { epoch = 0, owner = "" } = (yield* store.head(runId)) ?? {}
+      yield* store.renew({ runId, epoch, owner, ttlMillis: 1 })
       yield* Effect.sleep("5 millis")
     })
   )

@@ -3,11 +3,12 @@
  *
  * KEYS  1 head (hash), 2 events (stream).
  * ARGV  1 epoch of the writer or 0, 2 expected seq, 3 number of events, 4 their lengths, 5 their bodies, 6 row of the head,
- *       7 updatedAt, 8 body of the head, 9 "1" if a lease comes along, 10 its owner, 11 its ttl in ms, 12 channel, 13 run id.
+ *       7 updatedAt, 8 body of the head, 9 "1" if a lease comes along, 10 its owner, 11 its ttl in ms, 12 channel, 13 run id,
+ *       14 owner that writes or "".
  * Gives committed (and moved if the row has changed or the time went back), conflict with the present seq, fenced, or
  * corrupt with what is damaged.
  *
- * Guarantee: compare-and-set on seq and epoch; the events and their head are written together or not at all. Whatever can
+ * Guarantee: compare-and-set on seq, epoch and owner; the events and their head are written together or not at all. Whatever can
  * fail comes before the first write, or is the first write: Redis takes nothing back when a script fails half-way. So XADD
  * comes first (no memory, read-only, a wrong type, an id that is not newer), HSET on a known hash second; PUBLISH may fail
  * for want of a permission, and is a hint. Nothing gets a time to live (RI-155).
@@ -23,6 +24,7 @@ export interface Args {
   readonly keys: RunKeys
   readonly runId: string
   readonly epoch: number
+  readonly owner: string | undefined
   readonly expectedSeq: number
   readonly count: number
   readonly lengths: string
@@ -57,7 +59,8 @@ export const append = Redis.script(
     args.lease?.owner ?? "",
     args.lease?.ttlMillis ?? 0,
     args.channel,
-    args.runId
+    args.runId,
+    args.owner ?? ""
   ],
   {
     numberOfKeys: 2,
@@ -65,7 +68,7 @@ export const append = Redis.script(
 local known, damaged = headOf(ARGV[6])
 if damaged then return {'corrupt', damaged} end
 local seq = known and known.seq or '0'
-if known and ARGV[1] ~= '0' and ARGV[1] ~= known.epoch then return {'fenced'} end
+if known and ARGV[1] ~= '0' and (ARGV[1] ~= known.epoch or ARGV[14] ~= known.owner) then return {'fenced'} end
 if seq ~= ARGV[2] then return {'conflict', seq} end
 local last = string.format('%.0f', tonumber(seq) + tonumber(ARGV[3]))
 local add = {'XADD', KEYS[2], last .. '-0', 'e', ARGV[1], 'n', ARGV[4], 'b', ARGV[5]}

@@ -75,13 +75,16 @@ export const head = (fields: Partial<CheckpointStore.HeadRow> = {}): CheckpointS
 })
 
 /** An append of one event that creates a Run without an owner. */
-export const created = (runId: string, fields: Partial<CheckpointStore.Append> = {}): CheckpointStore.Append => ({
+export const created = (
+  runId: string,
+  { epoch = 0, ...fields }: Partial<CheckpointStore.Written> & { readonly epoch?: number } = {}
+): CheckpointStore.Append => ({
   runId,
-  epoch: 0,
   expectedSeq: 0,
   events: ["{}"],
   head: head(),
-  ...fields
+  ...fields,
+  ...(epoch === 0 ? { epoch } : { epoch, owner: fields.lease?.owner ?? "o" })
 })
 
 export const ids = (entries: ReadonlyArray<CheckpointStore.Entry>): ReadonlyArray<string> =>

@@ -91,7 +91,11 @@ const redone = Effect.fnUntraced(function* (
 })
 
 /** The events and the head of one round. */
-const written = (agent: string, round: number, batch: number): Pick<Append, "epoch" | "events" | "head"> => ({
+const written = (
+  agent: string,
+  round: number,
+  batch: number
+): Pick<Append, "events" | "head"> & { readonly epoch: 0 } => ({
   epoch: 0,
   events: Array.from({ length: batch }, (_, i) => `${round}/${i}`),
   head: { status: "running", agent, waiting: [], updatedAt: round, body: `${round}` }

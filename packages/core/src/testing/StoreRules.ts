@@ -6,7 +6,14 @@
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import { type Append, type AppendResult, CheckpointStore, type HeadRow, type StoreError } from "../CheckpointStore.ts"
+import {
+  type Append,
+  type AppendResult,
+  CheckpointStore,
+  type HeadRow,
+  type StoreError,
+  type Written
+} from "../CheckpointStore.ts"
 import type { Peer } from "./StorePeer.ts"
 
 /** What a backend can do beyond the contract, and what the suite needs to look behind it. All of it is optional. */
@@ -48,6 +55,13 @@ export interface Skipped {
 /** A rule is broken. */
 export class Broken extends Data.TaggedError("Broken")<{ readonly message: string }> {}
 
+/** What a rule says of an append: the rest is as good as any. Without an `owner` an epoch is that of the lease's. */
+export interface Appending extends Partial<Written> {
+  readonly runId: string
+  readonly epoch?: number
+  readonly owner?: string
+}
+
 /** What a rule works with. */
 export interface Bench {
   readonly store: CheckpointStore["Service"]
@@ -60,7 +74,7 @@ export interface Bench {
   readonly expire: Effect.Effect<void>
   readonly advance: (millis: number) => Effect.Effect<void>
   /** Appends, whoever may lose the answer. */
-  readonly append: (append: Partial<Append> & { readonly runId: string }) => Effect.Effect<AppendResult, StoreError>
+  readonly append: (append: Appending) => Effect.Effect<AppendResult, StoreError>
   /** All of the Run. */
   readonly bodies: (runId: string) => Effect.Effect<ReadonlyArray<string>, StoreError>
 }
@@ -115,7 +129,7 @@ const bench = (
     shortMillis,
     expire: advance(shortMillis + 100),
     advance,
-    append: (append) => settled(store, { epoch: 0, expectedSeq: 0, events: ["{}"], head: head(), ...append }),
+    append: (append) => settled(store, whole(append)),
     bodies: (runId) =>
       Effect.map(store.read(runId, { after: 0, limit: 10_000 }), (events) => events.map(({ body }) => body))
   }
@@ -129,6 +143,14 @@ export const head = (fields: Partial<HeadRow> = {}): HeadRow => ({
   updatedAt: 1,
   body: "{}",
   ...fields
+})
+
+const whole = ({ epoch = 0, owner, ...append }: Appending): Append => ({
+  expectedSeq: 0,
+  events: ["{}"],
+  head: head(),
+  ...append,
+  ...(epoch === 0 ? { epoch } : { epoch, owner: owner ?? append.lease?.owner ?? "" })
 })
 
 /** Repeats an append whose answer was lost; a conflict then may be with itself. */

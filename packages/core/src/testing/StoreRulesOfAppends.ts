@@ -28,20 +28,33 @@ export const rules = (capabilities: Capabilities): ReadonlyArray<Rule> => [
       yield* same("its head", (yield* store.head(runId))?.body, "first")
     })
   ),
-  rule("CS07 an append with another epoch is Fenced and writes nothing (C2)", capabilities, (bench) =>
+  rule("CS07 an append with another epoch or owner is Fenced and writes nothing (C2)", capabilities, (bench) =>
     Effect.gen(function* () {
       const { append, bodies, fresh, store, ttlMillis } = bench
       const runId = fresh("a")
       yield* append({ runId, events: ["a"], head: head({ body: "first" }) })
       yield* store.claim({ runId, owner: "one", ttlMillis })
       yield* store.claim({ runId, owner: "two", ttlMillis, takeover: 1 })
-      for (const epoch of [1, 3, 100]) {
-        const result = yield* append({ runId, epoch, expectedSeq: 1, events: ["x"], head: head({ body: "never" }) })
-        yield* same(`an append with epoch ${epoch}`, result, fenced)
+      for (const [epoch, owner] of [
+        [1, "one"],
+        [3, "two"],
+        [100, "two"],
+        [2, "one"],
+        [2, ""]
+      ] as const) {
+        const result = yield* append({
+          runId,
+          epoch,
+          owner,
+          expectedSeq: 1,
+          events: ["x"],
+          head: head({ body: "never" })
+        })
+        yield* same(`an append of "${owner}" with epoch ${epoch}`, result, fenced)
       }
       yield* same("its events", yield* bodies(runId), ["a"])
       yield* same("its head", (yield* store.head(runId))?.body, "first")
-      yield* same("the owner's append", yield* append({ runId, epoch: 2, expectedSeq: 1 }), committed)
+      yield* same("the owner's append", yield* append({ runId, epoch: 2, owner: "two", expectedSeq: 1 }), committed)
     })
   ),
   rule("CS08 a writer without an epoch is bound by seq alone and takes nothing from the owner", capabilities, (bench) =>
@@ -53,7 +66,7 @@ export const rules = (capabilities: Capabilities): ReadonlyArray<Rule> => [
       const entry = yield* store.head(runId)
       yield* same("the owner", [entry?.owner, entry?.epoch, entry?.live], ["o", 1, true])
       yield* same("a late outside append", yield* append({ runId, expectedSeq: 1 }), conflict(2))
-      yield* same("the owner's next append", yield* append({ runId, epoch: 1, expectedSeq: 2 }), committed)
+      yield* same("the owner's next append", yield* append({ runId, epoch: 1, owner: "o", expectedSeq: 2 }), committed)
     })
   ),
   rule("CS09 of 20 appends at once exactly one wins, 100 rounds", capabilities, ({ append, bodies, fresh }) =>

@@ -83,7 +83,7 @@ export const rules = (capabilities: Capabilities): ReadonlyArray<Rule | Skipped>
       const runId = fresh("a")
       yield* append({ runId, epoch: 1, lease: { owner: "o", ttlMillis }, events: ["a", "b"] })
       yield* append({ runId, epoch: 0, expectedSeq: 2, events: ["c"] })
-      yield* append({ runId, epoch: 1, expectedSeq: 3, events: ["d"] })
+      yield* append({ runId, epoch: 1, owner: "o", expectedSeq: 3, events: ["d"] })
       const events = yield* store.read(runId, { after: 0, limit: 10 })
       yield* same(
         "seq and epoch",
@@ -160,8 +160,9 @@ export const rules = (capabilities: Capabilities): ReadonlyArray<Rule | Skipped>
     Effect.gen(function* () {
       const { append, fresh, store, ttlMillis } = bench
       const runId = fresh("a")
-      yield* append({ runId, epoch: 1, lease: { owner: "o", ttlMillis: ttlMillis * 100 }, events: contents })
-      yield* append({ runId, epoch: 1, expectedSeq: contents.length, events: ["b"], head: head({ body: "last" }) })
+      const owned = { epoch: 1, owner: "o" }
+      yield* append({ runId, ...owned, lease: { owner: "o", ttlMillis: ttlMillis * 100 }, events: contents })
+      yield* append({ runId, ...owned, expectedSeq: contents.length, events: ["b"], head: head({ body: "last" }) })
       const other = yield* reopen
       const range = { after: 0, limit: 100 }
       yield* same("its events", yield* other.read(runId, range), yield* store.read(runId, range))
@@ -169,7 +170,7 @@ export const rules = (capabilities: Capabilities): ReadonlyArray<Rule | Skipped>
       const claimed = yield* other.claim({ runId, owner: "p", ttlMillis })
       yield* same("its lease", claimed, { _tag: "Busy", epoch: 1, owner: "o" })
       yield* same("a takeover", (yield* other.claim({ runId, owner: "p", ttlMillis, takeover: 1 }))._tag, "Claimed")
-      yield* same("the first one's append", yield* append({ runId, epoch: 1, expectedSeq: contents.length + 1 }), {
+      yield* same("the first one's append", yield* append({ runId, ...owned, expectedSeq: contents.length + 1 }), {
         _tag: "Fenced"
       })
     })

@@ -23,8 +23,8 @@ export const rules = (capabilities: Capabilities): ReadonlyArray<Rule> => [
       yield* same("its events", yield* bodies(runId), [])
       yield* same("another claim", yield* store.claim({ ...request, owner: "p" }), claimed(1, 0))
       yield* same("a takeover", yield* store.claim({ ...request, takeover: 1 }), claimed(1, 0))
-      yield* same("renewing it", yield* store.renew({ runId, epoch: 1, ttlMillis }), false)
-      yield* store.release({ runId, epoch: 1 })
+      yield* same("renewing it", yield* store.renew({ ...request, epoch: 1 }), false)
+      yield* store.release({ runId, epoch: 1, owner: "o" })
       yield* same("its head", yield* store.head(runId), undefined)
     })
   ),
@@ -35,7 +35,7 @@ export const rules = (capabilities: Capabilities): ReadonlyArray<Rule> => [
       yield* append({ runId, events: ["a", "b"] })
       for (let epoch = 1; epoch <= 5; epoch++) {
         yield* same("the claim", yield* store.claim({ runId, owner: `o${epoch}`, ttlMillis }), claimed(epoch, 2))
-        yield* store.release({ runId, epoch })
+        yield* store.release({ runId, epoch, owner: `o${epoch}` })
       }
     })
   ),
@@ -49,7 +49,11 @@ export const rules = (capabilities: Capabilities): ReadonlyArray<Rule> => [
       yield* same("another claim", yield* store.claim({ runId, owner: "two", ttlMillis }), busy(1, "one"))
       yield* same("the same owner's", yield* store.claim({ runId, owner: "one", ttlMillis }), busy(1, "one"))
       yield* same("the head", yield* store.head(runId), before)
-      yield* same("the owner's append", (yield* append({ runId, epoch: 1, expectedSeq: 1 }))._tag, "Committed")
+      yield* same(
+        "the owner's append",
+        (yield* append({ runId, epoch: 1, owner: "one", expectedSeq: 1 }))._tag,
+        "Committed"
+      )
     })
   ),
   rule("CS23 of 20 claims at once exactly one gets the Run", capabilities, ({ append, fresh, store, ttlMillis }) =>
@@ -98,8 +102,8 @@ export const rules = (capabilities: Capabilities): ReadonlyArray<Rule> => [
       const runId = fresh("a")
       yield* append({ runId, epoch: 1, lease: { owner: "one", ttlMillis } })
       yield* expire
-      yield* same("its append", (yield* append({ runId, epoch: 1, expectedSeq: 1 }))._tag, "Committed")
-      yield* same("renewing", yield* store.renew({ runId, epoch: 1, ttlMillis: ttlMillis * 100 }), true)
+      yield* same("its append", (yield* append({ runId, epoch: 1, owner: "one", expectedSeq: 1 }))._tag, "Committed")
+      yield* same("renewing", yield* store.renew({ runId, epoch: 1, owner: "one", ttlMillis: ttlMillis * 100 }), true)
       yield* same("its lease", (yield* store.head(runId))?.live, true)
       yield* same("a claim", yield* store.claim({ runId, owner: "two", ttlMillis }), busy(1, "one"))
     })
@@ -110,7 +114,7 @@ export const rules = (capabilities: Capabilities): ReadonlyArray<Rule> => [
       const runId = fresh("a")
       yield* append({ runId, epoch: 1, lease: { owner: "one", ttlMillis } })
       yield* advance(ttlMillis / 3)
-      yield* same("renewing", yield* store.renew({ runId, epoch: 1, ttlMillis: ttlMillis * 100 }), true)
+      yield* same("renewing", yield* store.renew({ runId, epoch: 1, owner: "one", ttlMillis: ttlMillis * 100 }), true)
       yield* advance(ttlMillis)
       yield* same("a claim", yield* store.claim({ runId, owner: "two", ttlMillis }), busy(1, "one"))
     })
@@ -134,9 +138,9 @@ export const rules = (capabilities: Capabilities): ReadonlyArray<Rule> => [
       const runId = fresh("a")
       yield* append({ runId, epoch: 1, lease: { owner: "one", ttlMillis }, events: ["a"] })
       yield* store.claim({ runId, owner: "two", ttlMillis: ttlMillis * 100, takeover: 1 })
-      yield* same("its append", yield* append({ runId, epoch: 1, expectedSeq: 1 }), { _tag: "Fenced" })
-      yield* same("renewing", yield* store.renew({ runId, epoch: 1, ttlMillis: 1 }), false)
-      yield* store.release({ runId, epoch: 1 })
+      yield* same("its append", yield* append({ runId, epoch: 1, owner: "one", expectedSeq: 1 }), { _tag: "Fenced" })
+      yield* same("renewing", yield* store.renew({ runId, epoch: 1, owner: "one", ttlMillis: 1 }), false)
+      yield* store.release({ runId, epoch: 1, owner: "one" })
       const entry = yield* store.head(runId)
       yield* same("the owner", [entry?.owner, entry?.epoch, entry?.live], ["two", 2, true])
       yield* same("the events", yield* bodies(runId), ["a"])
@@ -147,11 +151,13 @@ export const rules = (capabilities: Capabilities): ReadonlyArray<Rule> => [
       const { append, fresh, store, ttlMillis } = bench
       const runId = fresh("a")
       yield* append({ runId, epoch: 1, lease: { owner: "one", ttlMillis: ttlMillis * 100 } })
-      yield* store.release({ runId, epoch: 1 })
+      yield* store.release({ runId, epoch: 1, owner: "one" })
       const entry = yield* store.head(runId)
       yield* same("the owner", [entry?.owner, entry?.live, entry?.epoch], [undefined, false, 1])
       yield* same("a claim", yield* store.claim({ runId, owner: "two", ttlMillis }), claimed(2, 1))
-      yield* same("the late one's append", yield* append({ runId, epoch: 1, expectedSeq: 1 }), { _tag: "Fenced" })
+      yield* same("the late one's append", yield* append({ runId, epoch: 1, owner: "one", expectedSeq: 1 }), {
+        _tag: "Fenced"
+      })
     })
   ),
   rule("CS30 an accepted Run has epoch 0 and its first claim gives 1", capabilities, (bench) =>
@@ -160,7 +166,7 @@ export const rules = (capabilities: Capabilities): ReadonlyArray<Rule> => [
       const runId = fresh("a")
       yield* append({ runId })
       yield* same("the claim", yield* store.claim({ runId, owner: "one", ttlMillis }), claimed(1, 1))
-      yield* same("its append", (yield* append({ runId, epoch: 1, expectedSeq: 1 }))._tag, "Committed")
+      yield* same("its append", (yield* append({ runId, epoch: 1, owner: "one", expectedSeq: 1 }))._tag, "Committed")
     })
   ),
   rule("CS31 claims, renewals and releases change no event and no head", capabilities, (bench) =>
@@ -170,8 +176,8 @@ export const rules = (capabilities: Capabilities): ReadonlyArray<Rule> => [
       yield* append({ runId, events: ["a"] })
       const before = yield* store.head(runId)
       yield* store.claim({ runId, owner: "one", ttlMillis })
-      yield* store.renew({ runId, epoch: 1, ttlMillis })
-      yield* store.release({ runId, epoch: 1 })
+      yield* store.renew({ runId, epoch: 1, owner: "one", ttlMillis })
+      yield* store.release({ runId, epoch: 1, owner: "one" })
       yield* same("its events", yield* bodies(runId), ["a"])
       yield* same("its head", yield* store.head(runId), before === undefined ? undefined : { ...before, epoch: 1 })
     })
@@ -193,7 +199,7 @@ export const rules = (capabilities: Capabilities): ReadonlyArray<Rule> => [
         yield* same(`as one that is ${name} sees it`, (yield* wrong(store.head(created)))?.live, true)
         const claim = (owner: string, ttlMillis: number) => store.claim({ runId: created, owner, ttlMillis })
         yield* same(`its claim`, yield* wrong(claim("two", ttlMillis)), busy(1, "one"))
-        yield* wrong(store.renew({ runId: created, epoch: 1, ttlMillis }))
+        yield* wrong(store.renew({ runId: created, epoch: 1, owner: "one", ttlMillis }))
         yield* same("what it renewed", (yield* store.head(created))?.live, true)
         yield* expire
         yield* same("is over in time", (yield* wrong(store.head(created)))?.live, false)

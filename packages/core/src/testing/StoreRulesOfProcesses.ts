@@ -18,6 +18,7 @@ import {
   same,
   swept
 } from "./StoreRules.ts"
+import type { Append } from "../CheckpointStore.ts"
 import type { Answer, Order, Peer } from "./StorePeer.ts"
 
 const names = ["one", "two"] as const
@@ -128,7 +129,13 @@ const killed = Effect.fnUntraced(function* (bench: Bench, peer: Peer, life: numb
   const { advance, bodies, fresh, store } = bench
   const [answered, filled, agent] = [fresh(`a${life}`), fresh(`f${life}`), fresh(`agent${life}`)]
   for (let seq = 0; seq < 15; seq += 3) {
-    const append = { runId: answered, epoch: 0, expectedSeq: seq, events: [`${seq}`, "b", "c"], head: head({ agent }) }
+    const append: Append = {
+      runId: answered,
+      epoch: 0,
+      expectedSeq: seq,
+      events: [`${seq}`, "b", "c"],
+      head: head({ agent })
+    }
     yield* same("an append of the peer", yield* peer.ask({ _tag: "Append", append }), { _tag: "Committed" })
   }
   const filling = yield* Effect.forkChild(peer.ask({ _tag: "Fill", runId: filled, batch: 7, agent }))

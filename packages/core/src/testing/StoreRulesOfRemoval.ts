@@ -18,7 +18,7 @@ import {
   swept
 } from "./StoreRules.ts"
 
-/** CS56, CS64. */
+/** CS56, CS58, CS64. */
 export const rules = (capabilities: Capabilities): ReadonlyArray<Rule | Skipped> => [
   rule(
     "CS56 of a removal and an append at once exactly one wins, and a new Run of that id has nothing of the old one, 50 rounds",
@@ -27,6 +27,14 @@ export const rules = (capabilities: Capabilities): ReadonlyArray<Rule | Skipped>
       Effect.gen(function* () {
         const { fresh } = bench
         for (let round = 0; round < 50; round++) yield* raced(bench, fresh("a"), round)
+      })
+  ),
+  rule(
+    "CS58 of a Run that was removed and begun again, the owner of the former life appends, renews and releases nothing",
+    capabilities,
+    (bench) =>
+      Effect.gen(function* () {
+        for (const claims of [0, 1]) yield* begunAgain(bench, claims)
       })
   ),
   needing(
@@ -63,6 +71,36 @@ const raced = Effect.fnUntraced(function* ({ append, bodies, store }: Bench, run
   yield* same(`the events after ${what}`, events, removed ? left : [...old, late])
   yield* same(`the head after ${what}`, (yield* store.head(runId))?.seq ?? 0, events.length)
   yield* same(`removing the rest after ${what}`, yield* store.remove(runId, events.length), events.length > 0)
+})
+
+/**
+ * Epochs begin anew in the second life, so both owners have the same one; and the same seq, so that only the name tells them
+ * apart. A life begins under an epoch, or is accepted and then claimed.
+ */
+const begunAgain = Effect.fnUntraced(function* ({ append, bodies, fresh, store, ttlMillis }: Bench, claims: number) {
+  const runId = fresh(`a${claims}`)
+  const lease = { ttlMillis: ttlMillis * 100 }
+  const begin = (owner: string) =>
+    claims === 0
+      ? append({ runId, epoch: 1, lease: { ...lease, owner }, events: [owner] })
+      : Effect.andThen(append({ runId, events: [owner] }), store.claim({ runId, owner, ...lease }))
+  const old = { runId, epoch: 1, owner: "old" }
+  const late = append({ ...old, expectedSeq: 1, events: ["late"], head: headOf({ body: "late" }) })
+  yield* begin("old")
+  yield* same("removing the first life", yield* store.remove(runId, 1), true)
+  yield* begin("new")
+  const before = yield* store.head(runId)
+  yield* same("who holds the second life", [before?.owner, before?.epoch, before?.live], ["new", 1, true])
+  yield* same("the old owner's append", yield* late, { _tag: "Fenced" })
+  yield* same("its renewal", yield* store.renew({ ...old, ttlMillis: 1 }), false)
+  yield* store.release(old)
+  yield* same("the head after all that", yield* store.head(runId), before)
+  yield* same("a claim", (yield* store.claim({ runId, owner: "three", ttlMillis }))._tag, "Busy")
+  yield* store.release({ ...old, owner: "new" })
+  yield* same("the old owner's append to a Run that nobody holds", yield* late, { _tag: "Fenced" })
+  yield* same("its renewal then", yield* store.renew({ ...old, ttlMillis: lease.ttlMillis }), false)
+  yield* same("the events", yield* bodies(runId), ["new"])
+  yield* same("removing the rest", yield* store.remove(runId, 1), true)
 })
 
 /** One life of a peer that is killed amid beginnings and removals. */

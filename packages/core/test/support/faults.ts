@@ -3,7 +3,16 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import * as Stream from "effect/Stream"
-import type { Append, AppendResult, CheckpointStore, Filter, HeadRow, StoreError } from "../../src/CheckpointStore.ts"
+import type {
+  Append,
+  AppendResult,
+  CheckpointStore,
+  Entry,
+  Filter,
+  HeadRow,
+  Held,
+  StoreError
+} from "../../src/CheckpointStore.ts"
 
 export type Store = CheckpointStore["Service"]
 /** The operations that are wrong. */
@@ -35,6 +44,13 @@ const without = <A extends object, K extends keyof A>(value: A, key: K): Omit<A,
   const { [key]: _, ...rest } = value
   return rest
 }
+
+/** What whoever holds the Run now would say. */
+const heldBy = (runId: string, head: Entry | undefined): Held => ({
+  runId,
+  epoch: head?.epoch ?? 0,
+  owner: head?.owner ?? ""
+})
 
 /** One event after the other, in steps that others can come between. */
 const piecemeal: Wrong = (store) => ({
@@ -171,7 +187,17 @@ export const faults = (clock: Clock.Clock): ReadonlyArray<Fault> => [
   [
     "CS07",
     "does not look at the epoch",
-    appends((append) => ({ ...append, epoch: append.expectedSeq === 0 ? append.epoch : 0 }))
+    appends((append) => (append.expectedSeq === 0 ? append : { ...without(append, "owner"), epoch: 0 }))
+  ],
+  [
+    "CS07",
+    "looks at the epoch only",
+    (store) => ({
+      append: (append) =>
+        Effect.flatMap(store.head(append.runId), (head) =>
+          store.append(append.owner === undefined ? append : { ...append, owner: head?.owner ?? append.owner })
+        )
+    })
   ],
   [
     "CS08",
@@ -180,23 +206,21 @@ export const faults = (clock: Clock.Clock): ReadonlyArray<Fault> => [
       append: (append) =>
         Effect.tap(store.append(append), () =>
           append.epoch === 0
-            ? Effect.flatMap(store.head(append.runId), (head) =>
-                store.release({ runId: append.runId, epoch: head?.epoch ?? 0 })
-              )
+            ? Effect.flatMap(store.head(append.runId), (head) => store.release(heldBy(append.runId, head)))
             : Effect.void
         )
     })
   ],
   ["CS09", "looks first and writes then", racy],
   ["CS10", "loses the last event of a batch", appends((append) => ({ ...append, events: append.events.slice(0, 4) }))],
-  ["CS11", "creates a Run without its owner", appends((append) => without(append, "lease"))],
+  ["CS11", "creates a Run without its owner", appends(({ lease: _, ...append }) => append)],
   [
     "CS12",
     "tells both who create a Run that they did",
     (store) => ({
       append: (append) =>
         Effect.map(store.append(append), (result) =>
-          result._tag === "Conflict" && append.lease !== undefined ? { _tag: "Committed" as const } : result
+          result._tag !== "Committed" && append.lease !== undefined ? { _tag: "Committed" as const } : result
         )
     })
   ],
@@ -267,6 +291,7 @@ export const faults = (clock: Clock.Clock): ReadonlyArray<Fault> => [
             ? store.append({
                 runId: request.runId,
                 epoch: 1,
+                owner: request.owner,
                 expectedSeq: 0,
                 events: ["{}"],
                 lease: request,
@@ -338,8 +363,7 @@ export const faults = (clock: Clock.Clock): ReadonlyArray<Fault> => [
     "CS28",
     "lets anybody release",
     (store) => ({
-      release: ({ runId }) =>
-        Effect.flatMap(store.head(runId), (head) => store.release({ runId, epoch: head?.epoch ?? 0 }))
+      release: ({ runId }) => Effect.flatMap(store.head(runId), (head) => store.release(heldBy(runId, head)))
     })
   ],
   [
@@ -347,7 +371,7 @@ export const faults = (clock: Clock.Clock): ReadonlyArray<Fault> => [
     "lets anybody renew",
     (store) => ({
       renew: (request) =>
-        Effect.flatMap(store.head(request.runId), (head) => store.renew({ ...request, epoch: head?.epoch ?? 0 }))
+        Effect.flatMap(store.head(request.runId), (head) => store.renew({ ...request, ...heldBy(request.runId, head) }))
     })
   ],
   ["CS29", "releases nothing", () => ({ release: () => Effect.void })],
@@ -572,6 +596,48 @@ export const faults = (clock: Clock.Clock): ReadonlyArray<Fault> => [
     "CS57",
     "gives a short page where a Run is damaged",
     (store) => ({ list: (filter, { limit }) => store.list(filter, { limit: limit === 3 ? 2 : limit }) })
+  ],
+  [
+    "CS58",
+    "lets any owner of that epoch append",
+    (store) => ({
+      append: (append) =>
+        Effect.flatMap(store.head(append.runId), (head) =>
+          store.append(append.owner === undefined ? append : { ...append, owner: head?.owner ?? append.owner })
+        )
+    })
+  ],
+  [
+    "CS58",
+    "lets any owner of that epoch renew",
+    (store) => ({
+      renew: (request) =>
+        Effect.flatMap(store.head(request.runId), (head) =>
+          store.renew({ ...request, owner: head?.owner ?? request.owner })
+        )
+    })
+  ],
+  [
+    "CS58",
+    "lets any owner of that epoch release",
+    (store) => ({
+      release: (request) =>
+        Effect.flatMap(store.head(request.runId), (head) =>
+          store.release({ ...request, owner: head?.owner ?? request.owner })
+        )
+    })
+  ],
+  [
+    "CS58",
+    "lets anybody append to a Run that nobody holds",
+    (store) => ({
+      append: (append) =>
+        Effect.flatMap(store.head(append.runId), (head) =>
+          head !== undefined && head.owner === undefined && head.epoch === append.epoch
+            ? store.append({ ...without(append, "owner"), epoch: 0 })
+            : store.append(append)
+        )
+    })
   ],
   ["CS60", "writes one event after the other", piecemeal],
   ["CS61", "looks first and writes then", racy],

@@ -27,10 +27,11 @@ export interface Decision<Answer> {
 /** Fenced, then Conflict, then everything at once. */
 const decideAppend = (
   row: Row | undefined,
-  { epoch, events, expectedSeq, head, lease }: CheckpointStore.Append,
+  { epoch, events, expectedSeq, head, lease, owner }: CheckpointStore.Append,
   now: number
 ): Decision<CheckpointStore.AppendResult> => {
-  if (row !== undefined && epoch !== 0 && epoch !== row.epoch) return { answer: { _tag: "Fenced" } }
+  const isOwner = row?.epoch === epoch && row.owner === owner
+  if (row !== undefined && epoch !== 0 && !isOwner) return { answer: { _tag: "Fenced" } }
   const seq = row?.seq ?? 0
   if (seq !== expectedSeq) return { answer: { _tag: "Conflict", seq } }
   const created = { epoch, until: now + (lease?.ttlMillis ?? 0), ...(lease && { owner: lease.owner }) }
@@ -77,17 +78,17 @@ export interface Backend {
 }
 
 export const make = (backend: Backend): Store => {
-  const held = (runId: string, epoch: number, change: (row: Row, now: number) => Row) =>
+  const held = ({ epoch, owner, runId }: CheckpointStore.Held, change: (row: Row, now: number) => Row) =>
     backend.change(runId, (row, now) =>
-      row === undefined || row.epoch !== epoch ? { answer: false } : { answer: true, row: change(row, now) }
+      row?.epoch === epoch && row.owner === owner ? { answer: true, row: change(row, now) } : { answer: false }
     )
   return CheckpointStore.CheckpointStore.of({
     append: (request) => backend.change(request.runId, (row, now) => decideAppend(row, request, now)),
     read: backend.events,
     head: (runId) => backend.change(runId, (row, now) => ({ answer: row && entryOf(runId, row, now) })),
     claim: (request) => backend.change(request.runId, (row, now) => decideClaim(row, request, now)),
-    renew: ({ epoch, runId, ttlMillis }) => held(runId, epoch, (row, now) => ({ ...row, until: now + ttlMillis })),
-    release: ({ epoch, runId }) => Effect.asVoid(held(runId, epoch, unowned)),
+    renew: (request) => held(request, (row, now) => ({ ...row, until: now + request.ttlMillis })),
+    release: (request) => Effect.asVoid(held(request, unowned)),
     list: (filter, page) =>
       Effect.map(backend.rows, ({ now, rows }) =>
         CheckpointStore.pageOf(
