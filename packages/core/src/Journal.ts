@@ -213,6 +213,7 @@ export class Journal {
       case "Fenced":
         return Effect.fail(new OwnershipLost({ runId: this.options.runId }))
       case "Conflict":
+        if (result.seq === 0 && this.committedSeq > 0) return Effect.fail(gone(this.options.runId))
         return Effect.flatMap(this.catchUp(bodies), ({ dropped, seen }) =>
           seen === 0 ? Effect.fail(unshown()) : Effect.map(this.append, (whole) => whole && dropped === 0)
         )
@@ -269,6 +270,9 @@ export class Journal {
     return dropped
   }
 }
+
+/** What an Attempt ends with whose Run is not there any more. */
+export const gone = (runId: string): OwnershipLost => new OwnershipLost({ runId, gone: true })
 
 /** A store that reports a conflict has something newer to show; without it, asking again would never end. */
 export const unshown = (): StoreUnavailable =>

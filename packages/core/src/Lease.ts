@@ -6,11 +6,18 @@
 import * as Effect from "effect/Effect"
 import { type Lease, leaseMillis } from "./Attempt.ts"
 import type { CheckpointStore, Held } from "./CheckpointStore.ts"
+import { gone, type JournalError } from "./Journal.ts"
 import { OwnershipLost } from "./RunError.ts"
 
 /** Lets the lease go, if it is still ours; if the store is away it ends by itself. */
 export const release = (store: CheckpointStore["Service"], held: Held): Effect.Effect<void> =>
   Effect.ignore(store.release(held))
+
+/** Another has it, or it is gone. */
+const lost = (store: CheckpointStore["Service"], { runId }: Held): Effect.Effect<never, JournalError> =>
+  Effect.flatMap(store.head(runId), (entry) =>
+    Effect.fail(entry === undefined ? gone(runId) : new OwnershipLost({ runId }))
+  )
 
 type Clocks = ReadonlyArray<() => number>
 
@@ -23,7 +30,7 @@ export const make = (store: CheckpointStore["Service"], held: Held, clocks: Cloc
     renew: Effect.suspend(() => {
       const asked = read()
       return Effect.flatMap(store.renew({ ...held, ttlMillis: leaseMillis }), (ours) => {
-        if (!ours) return Effect.fail(new OwnershipLost({ runId: held.runId }))
+        if (!ours) return lost(store, held)
         since = asked
         return Effect.void
       })

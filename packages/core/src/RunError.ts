@@ -113,9 +113,15 @@ export class CheckpointNotFound extends Schema.TaggedError<CheckpointNotFound>()
 }) {
   override readonly message = `Run ${this.runId} has no checkpoint at ${this.at}: it must be the end of an append (see Run.checkpoints).`
 }
-/** Another Attempt took the Run over; this one ended without effect. */
-export class OwnershipLost extends Schema.TaggedError<OwnershipLost>()("OwnershipLost", RunId) {
-  override readonly message = `Run ${this.runId} was taken over by another owner. This attempt ended; the Run goes on there.`
+/** Another Attempt took the Run over, or the Run is `gone`: it was removed meanwhile. This Attempt ended without effect. */
+export class OwnershipLost extends Schema.TaggedError<OwnershipLost>()("OwnershipLost", {
+  ...RunId,
+  gone: Schema.optionalKey(Schema.Literal(true))
+}) {
+  override readonly message =
+    this.gone === true
+      ? `There is no Run ${this.runId} any more: it was removed while this attempt drove it. This attempt ended, and wrote nothing more.`
+      : `Run ${this.runId} was taken over by another owner. This attempt ended; the Run goes on there.`
 }
 /** The id is in use for another agent or task. */
 export class RunExists extends Schema.TaggedError<RunExists>()("RunExists", RunId) {
@@ -203,6 +209,14 @@ export class EncodeFailed extends Schema.TaggedError<EncodeFailed>()("EncodeFail
 }) {
   override readonly message = `${this.what} cannot be stored: ${this.detail}`
 }
+/** A field of a verb's input is out of range. Nothing was asked of the store. */
+export class InputInvalid extends Schema.TaggedError<InputInvalid>()("InputInvalid", {
+  /** Which one, with its verb: `Run.list: after.updatedAt`. */
+  field: Schema.String,
+  detail: Schema.String
+}) {
+  override readonly message = `${this.field} ${this.detail}`
+}
 
 export const RetryableReason = Schema.Union([
   ModelUnavailable,
@@ -238,7 +252,8 @@ export const FatalReason = Schema.Union([
   PluginMissing,
   ToolkitInvalid,
   ToolFatal,
-  EncodeFailed
+  EncodeFailed,
+  InputInvalid
 ])
 export type FatalReason = typeof FatalReason.Type
 

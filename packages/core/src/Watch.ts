@@ -9,7 +9,7 @@ import * as Stream from "effect/Stream"
 import { type Attempt, leaseMillis } from "./Attempt.ts"
 import * as Deadline from "./Deadline.ts"
 import { Halted } from "./Interruption.ts"
-import type { JournalError } from "./Journal.ts"
+import { gone, type JournalError } from "./Journal.ts"
 
 /** An event waits at most this long for its append (SPEC 6). */
 const flushMillis = 250
@@ -65,9 +65,10 @@ const isOld = ({ journal }: Attempt, now: number): boolean =>
   journal.oldest !== undefined && now - journal.oldest >= flushMillis
 
 const poll = ({ journal, runId, store }: Attempt): Effect.Effect<unknown, JournalError> =>
-  Effect.flatMap(store.head(runId), (head) =>
-    head !== undefined && head.seq > journal.committedSeq ? journal.refresh : Effect.void
-  )
+  Effect.flatMap(store.head(runId), (head): Effect.Effect<unknown, JournalError> => {
+    if (head === undefined) return journal.committedSeq > 0 ? Effect.fail(gone(runId)) : Effect.void
+    return head.seq > journal.committedSeq ? journal.refresh : Effect.void
+  })
 
 /** A store that is away is asked again at the next tick; a lost lease stops everything. */
 const guarded = (attempt: Attempt, effect: Effect.Effect<unknown, JournalError>): Effect.Effect<void> =>

@@ -230,6 +230,28 @@ describe("the owner of a Run", () => {
     })
   )
 
+  const removals = [
+    { notices: "when it looks", ends: "1 hour" },
+    { notices: "with its next append", ends: "100 millis" }
+  ] as const
+  it.effect.each(removals)("says that a Run is gone which was removed in the middle of a tool, $notices", ({ ends }) =>
+    Effect.gen(function* () {
+      const { process, store } = yield* world
+      const model = yield* ScriptedModel.make([call("book", { seat: 1 })])
+      const booked = yield* Latch.make()
+      const book: Handlers["book"] = ({ seat }) => booked.whenOpen(Effect.as(Effect.sleep(ends), { booked: seat }))
+      const fiber = yield* begin(process({ model, handlers: { book } })(Effect.flip(start)))
+      yield* pass(1200)
+      expect(yield* store.remove(runId, (yield* store.head(runId))?.seq ?? 0)).toBe(true)
+      yield* booked.open
+      yield* pass(1000)
+      const { _tag, message, reason } = yield* Fiber.join(fiber)
+      expect({ _tag, reason }).toMatchObject({ _tag: "Fatal", reason: { _tag: "OwnershipLost", gone: true } })
+      expect(message).toMatch(/^There is no Run r any more/)
+      expect(yield* store.head(runId)).toBeUndefined()
+    })
+  )
+
   it.effect("lets go of a Run as soon as a store that was away has taken what was finished", () =>
     Effect.gen(function* () {
       const { here, process, store } = yield* world
