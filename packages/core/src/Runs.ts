@@ -4,7 +4,7 @@
  * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
-import * as Duration from "effect/Duration"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Approval from "./Approval.ts"
 import { boundedStore } from "./Bounded.ts"
@@ -19,6 +19,7 @@ import * as Outside from "./Outside.ts"
 import {
   CheckpointNotFound,
   type EncodeFailed,
+  type InputInvalid,
   type Lift,
   lift,
   RunExists,
@@ -32,6 +33,7 @@ import * as RunState from "./RunState.ts"
 import { storable } from "./Storable.ts"
 import * as Stored from "./Stored.ts"
 import { defined } from "./Defined.ts"
+import * as WorkOptions from "./WorkOptions.ts"
 
 /** What is known of a Run without reading its events. */
 export interface RunInfo extends Omit<Head, "waits" | "paused" | "retry"> {
@@ -200,21 +202,24 @@ const ended: ReadonlyArray<Status> = ["completed", "stopped", "failed", "cancell
 
 /**
  * Removes Runs that ended and that nothing happened to for `olderThan`; says how many (RI-158). One that is damaged is kept
- * and named in a warning.
+ * and named in a warning. `olderThan` goes by the caller's clock, as the times of a Run do by the clocks of those who wrote to
+ * it (leases go by the store's): where clocks differ, keep more than they do. Fails with InputInvalid, and removes nothing, if
+ * `olderThan` is negative, infinite or no duration.
  */
 export const prune = ({
   olderThan,
   status = ended
 }: {
+  /** From 0. */
   readonly olderThan: Duration.Input
   /** Only these; others than the ends are ignored. */
   readonly status?: ReadonlyArray<Status>
-}): Effect.Effect<number, Lift<StoreError>, CheckpointStore> =>
+}): Effect.Effect<number, Lift<StoreError | InputInvalid>, CheckpointStore> =>
   lift(
     Effect.gen(function* () {
       const store = yield* boundedStore
-      const updatedBefore =
-        (yield* Clock.currentTimeMillis) - Duration.toMillis(Duration.fromInputUnsafe(olderThan)) + 1
+      const age = yield* WorkOptions.age("Run.prune: olderThan", olderThan)
+      const updatedBefore = (yield* Clock.currentTimeMillis) - age + 1
       let removed = 0
       for (const one of ended.filter((one) => status.includes(one)))
         removed += yield* removeAll(store, { status: [one], updatedBefore })

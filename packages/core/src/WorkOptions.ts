@@ -1,11 +1,13 @@
 /**
- * Checks the numbers that a worker or a sweep is given. Neither can fail, so a wrong one is a defect that names its option.
+ * Checks the numbers that a worker or a sweep is given, neither of which can fail, so that a wrong one is a defect that names
+ * its option; and an age, which is refused with a typed error.
  *
  * @since 0.1.0
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import { InputInvalid } from "./RunError.ts"
 
 /** How many Runs are driven at once. */
 export const concurrency = (verb: string, value: number): Effect.Effect<void> =>
@@ -23,6 +25,16 @@ export const drain = (verb: string, value: Duration.Input): Effect.Effect<void> 
   millis(value).some((ms) => ms >= 0)
     ? Effect.void
     : refused(`${verb}: drain is ${String(value)}`, 'a duration from 0, like "25 seconds"')
+
+/** An age, in ms. */
+export const age = (field: string, value: Duration.Input): Effect.Effect<number, InputInvalid> => {
+  const [ms] = millis(value).filter((ms) => ms >= 0 && ms < Infinity)
+  return ms === undefined
+    ? Effect.fail(
+        new InputInvalid({ field, detail: `is ${String(value)}: it must be a duration from 0, like "30 days"` })
+      )
+    : Effect.succeed(ms)
+}
 
 /** None for what is no duration; `Duration` takes NaN for 0. */
 const millis = (value: Duration.Input): ReadonlyArray<number> =>

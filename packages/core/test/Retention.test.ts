@@ -1,4 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import { TestClock } from "effect/testing"
@@ -9,6 +10,9 @@ import { begin, clerk, world } from "./support/scenario.ts"
 const { call, hang, text } = ScriptedModel
 
 const ids = (prefix: string, count: number) => Array.from({ length: count }, (_, i) => `${prefix}-${i}`)
+
+/** What a caller without types may pass. */
+const fromUser = (text: string): Duration.Input => JSON.parse(JSON.stringify(text))
 
 describe("prune", () => {
   /** 100 finished, 5 waiting, 5 running, 5 accepted. */
@@ -63,6 +67,20 @@ describe("prune", () => {
       expect(yield* here(Run.prune({ olderThan: "1 hour", status: ["cancelled", "running", "waiting"] }))).toBe(1)
       expect(yield* here(Run.prune({ olderThan: "1 hour" }))).toBe(1)
       expect((yield* here(Run.list())).map(({ runId }) => runId)).toEqual(["young"])
+    })
+  )
+
+  const wrong: ReadonlyArray<Duration.Input> = [Number.NaN, -5, "-1 day", Infinity, "Infinity", fromUser("abc")]
+  it.effect.each(wrong)("refuses olderThan %s by name, and removes nothing", (olderThan) =>
+    Effect.gen(function* () {
+      const { process } = yield* world
+      const here = process({ model: yield* ScriptedModel.make([text("done")]) })
+      yield* here(Run.start(clerk, { runId: "r", task: "go" }))
+      yield* TestClock.adjust("1 hour")
+      const { _tag, message, reason } = yield* here(Effect.flip(Run.prune({ olderThan })))
+      expect([_tag, reason._tag]).toEqual(["Fatal", "InputInvalid"])
+      expect(message).toBe(`Run.prune: olderThan is ${String(olderThan)}: it must be a duration from 0, like "30 days"`)
+      expect(yield* here(Run.list())).toHaveLength(1)
     })
   )
 })
