@@ -7,7 +7,8 @@
  *   W2  One Run that fails, dies or takes long keeps no other from being taken.
  *   W3  Once it is interrupted nothing new begins: no Run is taken, no model called, no tool run. What runs has
  *       `drain` to end by itself; only then is it interrupted.
- *   W4  A store that is away ends nothing; it is asked again, and no Run is taken twice within `every`.
+ *   W4  A store that is away ends nothing; it is asked again, and no Run is taken twice within `every`, unless somebody else
+ *       wrote to it meanwhile: an answer is acted on at the next look.
  *
  * @since 0.1.0
  */
@@ -17,6 +18,7 @@ import * as Fiber from "effect/Fiber"
 import * as FiberMap from "effect/FiberMap"
 import * as Stream from "effect/Stream"
 import type { Agent, Services } from "./Agent.ts"
+import { boundedStore } from "./Bounded.ts"
 import type { CheckpointStore, Entry } from "./CheckpointStore.ts"
 import { Draining } from "./Drain.ts"
 import * as SteadyTime from "./SteadyTime.ts"
@@ -33,6 +35,12 @@ export interface WorkInput {
   readonly drain?: Duration.Input
   /** Hears of every Run that was driven. Default: failures are logged as warnings, the rest as debug messages. */
   readonly onDriven?: (recovered: Recovered) => Effect.Effect<void>
+}
+
+/** A Run that was driven is left alone until then, or until it is not at that seq any more. */
+interface Resting {
+  readonly until: number
+  readonly seq?: number
 }
 
 /** A Run that only fails here (a plugin is missing, a bug) is left alone for so long, so that it is not tried every second. */
@@ -57,22 +65,36 @@ const working = Effect.fnUntraced(function* (
   yield* WorkOptions.concurrency("Run.work", concurrency)
   yield* WorkOptions.every("Run.work", every)
   yield* WorkOptions.drain("Run.work", drain)
+  const store = yield* boundedStore
   const { now } = yield* SteadyTime.make
   const known = byName(agents)
   const driving = yield* FiberMap.make<string, void>()
-  const rests = new Map<string, number>()
+  const rests = new Map<string, Resting>()
   let ending = false
 
   const drive = (agent: Agent, runId: string) =>
     Effect.gen(function* () {
       const recovered = yield* driven(agent, runId)
-      rests.set(runId, now() + (recovered.some(isHopeless) ? restMillis : Duration.toMillis(every)))
+      if (recovered.some(isHopeless)) rests.set(runId, { until: now() + restMillis })
+      else yield* leave(runId, recovered)
       yield* Effect.forEach(recovered, onDriven, { discard: true })
     }).pipe(Effect.provideService(Draining, { begun: () => ending }))
 
-  const take = Effect.fnUntraced(function* ({ agent: name, runId }: Entry) {
+  const leave = Effect.fnUntraced(function* (runId: string, recovered: ReadonlyArray<Recovered>) {
+    const until = now() + Duration.toMillis(every)
+    rests.set(runId, { until })
+    if (recovered.some(isOver)) return
+    const left = yield* Effect.orElseSucceed(store.head(runId), () => undefined)
+    if (left === undefined) return
+    // It waited when it was left and does not now: somebody came between.
+    if (left.status === "running" && recovered.some(isSuspended)) rests.delete(runId)
+    else rests.set(runId, { until, seq: left.seq })
+  })
+
+  const take = Effect.fnUntraced(function* ({ agent: name, runId, seq }: Entry) {
     const agent = known.get(name)
-    if (agent === undefined || rests.has(runId)) return
+    const rest = rests.get(runId)
+    if (agent === undefined || (rest !== undefined && (rest.seq === undefined || rest.seq === seq))) return
     yield* FiberMap.run(driving, runId, drive(agent, runId), { onlyIfMissing: true })
   })
 
@@ -85,7 +107,7 @@ const working = Effect.fnUntraced(function* (
   const names = [...known.keys()]
   const sweep = Effect.gen(function* () {
     const time = now()
-    for (const [runId, until] of rests) if (until <= time) rests.delete(runId)
+    for (const [runId, { until }] of rests) if (until <= time) rests.delete(runId)
     yield* Stream.runForEachWhile(Stream.concat(due(names), accepted(names)), (entry) =>
       Effect.andThen(take(entry), free)
     )
@@ -103,6 +125,9 @@ const working = Effect.fnUntraced(function* (
     })
   )
 })
+
+const isSuspended = (one: Recovered): boolean => one._tag === "Driven" && one.outcome._tag === "Suspended"
+const isOver = (one: Recovered): boolean => one._tag === "Driven" && one.outcome._tag !== "Suspended"
 
 /** It would only fail again. */
 const isHopeless = (one: Recovered): boolean =>

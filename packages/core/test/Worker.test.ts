@@ -12,7 +12,18 @@ import { StoreUnavailable } from "../src/RunError.ts"
 import { type Plugin, PluginId } from "../src/Plugin.ts"
 import * as Run from "../src/Run.ts"
 import * as ScriptedModel from "../src/testing/ScriptedModel.ts"
-import { begin, clerk, eventsOf, expectValid, type Handlers, pass, tagsOf, told, world } from "./support/scenario.ts"
+import {
+  approve,
+  begin,
+  clerk,
+  eventsOf,
+  expectValid,
+  type Handlers,
+  pass,
+  tagsOf,
+  told,
+  world
+} from "./support/scenario.ts"
 
 const { after, call, hang, text } = ScriptedModel
 
@@ -195,6 +206,7 @@ describe("a worker", () => {
           claim: () =>
             Effect.suspend(() => {
               claims++
+              if (claims > 50) return Effect.never
               // Not at once, so that the worker sees its hand full.
               return Effect.andThen(Effect.sleep(10), Effect.fail(new StoreUnavailable({ detail: "read-only" })))
             })
@@ -205,6 +217,39 @@ describe("a worker", () => {
       yield* pass(5000)
       expect(claims).toBeGreaterThan(1)
       expect(claims).toBeLessThanOrEqual(6)
+      yield* Fiber.interrupt(fiber)
+    })
+  )
+
+  const answers = ["while the Run waits", "while the Attempt that waits lets go"] as const
+  it.effect.each(answers)("W4 acts on an answer at the next look, given %s", (when) =>
+    Effect.gen(function* () {
+      const { here, process, store } = yield* world
+      const { heard, onDriven } = listener()
+      const model = yield* ScriptedModel.make(({ results }) =>
+        after("200 millis", results.length > 0 ? text("done") : call("pay", { amount: 1 }))
+      )
+      let answered = false
+      const approval = Effect.suspend(() => {
+        if (answered) return Effect.void
+        answered = true
+        return Effect.orDie(here(approve("r", "t1.0")))
+      })
+      yield* here(Run.accept(clerk, { runId: "r", task: "go" }))
+      const worker = process({
+        model,
+        wrap: (store) => ({
+          ...store,
+          release: (held) => Effect.andThen(store.release(held), when === answers[1] ? approval : Effect.void)
+        })
+      })
+      const fiber = yield* begin(worker(Run.work([clerk], { onDriven })))
+      yield* pass(500)
+      expect(heard).toEqual(["r Suspended"])
+      yield* approval
+      expect(yield* store.head("r")).toMatchObject({ status: "running" })
+      yield* pass(800) // the look at 1 s, and 0.2 s of the model
+      expect(heard).toEqual(["r Suspended", "r Completed"])
       yield* Fiber.interrupt(fiber)
     })
   )
