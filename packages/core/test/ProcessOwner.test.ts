@@ -25,6 +25,14 @@ const startOf = (pid: number): string => {
   return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? ""
 }
 
+/** One letter: Z is a zombie. */
+const stateOf = (pid: number): string => {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8")
+  return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[0] ?? ""
+}
+const until = (holds: () => boolean) =>
+  Effect.repeat(Effect.andThen(Effect.sleep(10), Effect.sync(holds)), { until: (held) => held })
+
 describe.skipIf(!existsSync("/proc/self/ns/pid"))("an owner named after its process", () => {
   it.live("no two names are equal, and ourselves are alive", () =>
     Effect.gen(function* () {
@@ -35,7 +43,7 @@ describe.skipIf(!existsSync("/proc/self/ns/pid"))("an owner named after its proc
     })
   )
 
-  it.live("W1 a process is alive until it has ended, a zombie and a reused pid are dead", () =>
+  it.live("W1 a process is alive until it has ended, and one of a reused pid is dead", () =>
     Effect.gen(function* () {
       const { isDead, name } = yield* owner
       const child = spawn("sleep", ["60"])
@@ -46,6 +54,29 @@ describe.skipIf(!existsSync("/proc/self/ns/pid"))("an owner named after its proc
       child.kill("SIGKILL")
       yield* Effect.promise(() => once(child, "exit"))
       expect(yield* isDead(its)).toBe(true)
+    })
+  )
+
+  it.live("W1 a zombie is dead: it has ended, and its parent has not asked for its exit code", () =>
+    Effect.gen(function* () {
+      const { isDead, name } = yield* owner
+      // The shell becomes a program that never waits for the child that the shell began.
+      const parent = yield* Effect.acquireRelease(
+        Effect.sync(() =>
+          spawn("sh", ["-c", "sleep 60 & echo $!; exec sleep 60"], { stdio: ["ignore", "pipe", "ignore"] })
+        ),
+        (parent) => Effect.sync(() => parent.kill("SIGKILL"))
+      )
+      const [line] = yield* Effect.promise(() => once(parent.stdout, "data"))
+      const pid = Number(line)
+      const its = nameOf(yield* name, pid, startOf(pid))
+      yield* Effect.addFinalizer(() => Effect.sync(() => process.kill(pid, "SIGKILL")))
+      yield* until(() => readFileSync(`/proc/${parent.pid}/comm`, "utf8").trim() === "sleep")
+      expect(yield* isDead(its)).toBe(false)
+      process.kill(pid, "SIGKILL")
+      yield* until(() => stateOf(pid) === "Z")
+      expect(yield* isDead(its)).toBe(true)
+      expect(stateOf(pid)).toBe("Z")
     })
   )
 
