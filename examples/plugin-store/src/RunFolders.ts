@@ -150,11 +150,27 @@ export const change = <Answer>(at: Place, runId: string, decide: Decide<Answer>)
     })
   )
 
-export const remove = (at: Place, runId: string, expectedSeq: number) =>
+const unreadable = Effect.succeed("damaged" as const)
+
+/** Takes away whatever stands where that Run should be. */
+const clear = Effect.fnUntraced(function* (at: Place, runId: string) {
+  const grave = aside(at, runId)
+  const there = yield* Effect.as(Disk.rename(folderOf(at, runId), grave), true).pipe(Disk.on(["ENOENT"], () => false))
+  if (!there) return false
+  yield* Disk.sync(at.runs)
+  yield* Disk.removeAll(grave)
+  return true
+})
+
+export const remove = (at: Place, runId: string, expectedSeq: number | "damaged") =>
   whole(
     Effect.gen(function* () {
       while (true) {
-        const last = yield* load(at, runId)
+        const found = load(at, runId)
+        const last = yield* expectedSeq === "damaged"
+          ? Effect.catchTag(found, "CheckpointCorrupt", () => unreadable)
+          : found
+        if (last === "damaged") return yield* clear(at, runId)
         if (last === undefined || last.kept.seq !== expectedSeq) return false
         if (yield* follow(at, last, { _tag: "Removed", runId }))
           return yield* Effect.as(bury(at, runId, last.life), true)

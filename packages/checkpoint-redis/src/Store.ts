@@ -162,11 +162,11 @@ const claimed = Effect.fnUntraced(function* (
 const removed = Effect.fnUntraced(function* (
   deps: Deps,
   runId: string,
-  expectedSeq: number
+  expectedSeq: number | "damaged"
 ): Effect.fn.Return<boolean, StoreError> {
   const { command, keys, redis } = deps
   const reply = yield* command(runId, redis.eval(remove)({ keys: keys.run(runId), expectedSeq }))
-  if (reply[0] === "corrupt") return yield* Row.damaged(runId, expectedSeq, reply[1])
+  if (reply[0] === "corrupt") return yield* Row.damaged(runId, expectedSeq === "damaged" ? 0 : expectedSeq, reply[1])
   if (reply[0] === "kept") return false
   const row = Row.decode(reply[1])
   const updatedAt = Row.number(reply[2])

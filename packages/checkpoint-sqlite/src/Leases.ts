@@ -7,6 +7,7 @@
  */
 import type { CheckpointStore } from "@waystone/core"
 import type { Connection } from "./Connection.ts"
+import { failureOf } from "./Failure.ts"
 import type { Find } from "./Find.ts"
 import { entry, entryColumns, now } from "./Row.ts"
 
@@ -37,7 +38,34 @@ export const make = (
     return previous === undefined ? taken : { ...taken, previous }
   }
 
-  const remove = (runId: string, expectedSeq: number): boolean => {
+  // Rows of a Run whose row in `runs` is missing are found by its first one, unless they are another's by now.
+  const eventsOf = db.prepare(
+    `DELETE FROM journal WHERE rid IN (
+       SELECT rid FROM runs WHERE run_id = $id UNION
+       SELECT rid FROM journal WHERE run_id = $id AND rid NOT IN (SELECT rid FROM runs))`
+  )
+  const runOf = db.prepare("DELETE FROM runs WHERE run_id = ?")
+
+  /** Whether `head` and `claim` can read it; an unknown Run is. */
+  const isSound = (runId: string): boolean => {
+    try {
+      const row = head.get(runId)
+      if (row !== undefined) entry(row)
+      find.run(runId)
+      return true
+    } catch (cause) {
+      if (failureOf(cause, { file: "", runId })?._tag === "CheckpointCorrupt") return false
+      throw cause
+    }
+  }
+
+  const remove = (runId: string, expectedSeq: number | "damaged"): boolean => {
+    if (expectedSeq === "damaged") {
+      if (isSound(runId)) return false
+      eventsOf.run({ $id: runId })
+      runOf.run(runId)
+      return true
+    }
     const held = find.run(runId)
     if (held === undefined || held.seq !== expectedSeq) return false
     events.run(held.rid)

@@ -176,8 +176,11 @@ export class CheckpointStore extends Context.Service<
      * left out and named in the log: it must not keep the others from being found.
      */
     readonly list: (filter: Filter, page: Page) => Effect.Effect<ReadonlyArray<Entry>, StoreError>
-    /** Everything of the Run is gone, in one step. False if it is unknown or not at that seq. */
-    readonly remove: (runId: string, expectedSeq: number) => Effect.Effect<boolean, StoreError>
+    /**
+     * Everything of the Run is gone, in one step. False if it is unknown or not at that seq. With `"damaged"` it goes only if
+     * its head cannot be read, and whatever else of it can be.
+     */
+    readonly remove: (runId: string, expectedSeq: number | "damaged") => Effect.Effect<boolean, StoreError>
     /** Hints that somebody else may have written to the Run; may be lost, late, doubled or wrong. Optional. */
     readonly watch?: (runId: string) => Stream.Stream<void, StoreError>
   }

@@ -181,7 +181,10 @@ const doubts = ({ calls }: RunState.RunState): Effect.Effect<ReadonlyArray<Draft
       })
   )
 
-/** Removes a Run that ended; `force` removes one that waits, too. Never one that is accepted or running. */
+/**
+ * Removes a Run that ended; `force` removes one that waits, too, and one whose head or events are damaged, whatever its status,
+ * unless somebody drives it. Never a sound one that is accepted or running.
+ */
 export const remove = (
   runId: string,
   { force = false }: { readonly force?: boolean } = {}
@@ -189,6 +192,7 @@ export const remove = (
   lift(
     Effect.gen(function* () {
       const store = yield* boundedStore
+      if (force && (yield* removedDamaged(store, runId))) return
       while (true) {
         const { entry, head } = yield* Outside.look(runId)
         const free = isTerminal(head) || (force && head.status === "waiting")
@@ -196,6 +200,31 @@ export const remove = (
         if (yield* store.remove(runId, entry.seq)) return
       }
     })
+  )
+
+/** True if the Run was damaged, and is gone. Events are read only of one that could not be removed otherwise. */
+const removedDamaged = (store: CheckpointStore["Service"], runId: string): Effect.Effect<boolean, StoreError> =>
+  Effect.catchTag(
+    Effect.gen(function* () {
+      const entry = yield* store.head(runId)
+      if (entry === undefined || entry.live) return false
+      const sound = Effect.flatMap(Outside.headOf(entry), (head) =>
+        isTerminal(head) || head.status === "waiting"
+          ? Effect.void
+          : readEvents(store, runId, { after: 0, seq: entry.seq, each: () => {} })
+      )
+      return yield* Effect.matchEffect(sound, {
+        onSuccess: () => Effect.succeed(false),
+        onFailure: (error) =>
+          error._tag === "CheckpointCorrupt"
+            ? store.remove(runId, entry.seq)
+            : error._tag === "CheckpointTooNew"
+              ? Effect.succeed(false)
+              : Effect.fail(error)
+      })
+    }),
+    "CheckpointCorrupt",
+    () => store.remove(runId, "damaged")
   )
 
 const ended: ReadonlyArray<Status> = ["completed", "stopped", "failed", "cancelled"]

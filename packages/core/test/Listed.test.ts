@@ -144,7 +144,7 @@ describe("prune", () => {
                   ...store,
                   remove: (runId, seq) =>
                     isBad(runId)
-                      ? Effect.fail(new CheckpointCorrupt({ runId, seq, path: "row" }))
+                      ? Effect.fail(new CheckpointCorrupt({ runId, seq: 0, path: "row" }))
                       : store.remove(runId, seq)
                 })
               })

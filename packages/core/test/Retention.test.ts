@@ -3,9 +3,11 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import { TestClock } from "effect/testing"
+import type { CheckpointStore } from "../src/CheckpointStore.ts"
 import * as Run from "../src/Run.ts"
+import { CheckpointCorrupt } from "../src/RunError.ts"
 import * as ScriptedModel from "../src/testing/ScriptedModel.ts"
-import { begin, clerk, world } from "./support/scenario.ts"
+import { begin, clerk, told, world } from "./support/scenario.ts"
 
 const { call, hang, text } = ScriptedModel
 
@@ -81,6 +83,59 @@ describe("prune", () => {
       expect([_tag, reason._tag]).toEqual(["Fatal", "InputInvalid"])
       expect(message).toBe(`Run.prune: olderThan is ${String(olderThan)}: it must be a duration from 0, like "30 days"`)
       expect(yield* here(Run.list())).toHaveLength(1)
+    })
+  )
+})
+
+describe("remove with force", () => {
+  const unreadable = new CheckpointCorrupt({ runId: "r", seq: 0, path: "row" })
+  type Wrong = (store: CheckpointStore["Service"]) => Partial<CheckpointStore["Service"]>
+  const damages: ReadonlyArray<readonly [what: string, wrong: Wrong]> = [
+    [
+      "head the store cannot read",
+      (store) => ({
+        head: () => Effect.fail(unreadable),
+        remove: (runId, seq) => (seq === "damaged" ? store.remove(runId, 1) : Effect.fail(unreadable))
+      })
+    ],
+    [
+      "head core cannot read",
+      (store) => ({ head: (runId) => Effect.map(store.head(runId), (entry) => entry && { ...entry, body: "{" }) })
+    ],
+    [
+      "event cannot be read",
+      (store) => ({
+        read: (runId, range) =>
+          Effect.map(store.read(runId, range), (events) => events.map((event) => ({ ...event, body: "{" })))
+      })
+    ],
+    ["events are gone", () => ({ read: () => Effect.succeed([]) })]
+  ]
+
+  it.effect.each(damages)("takes away an accepted Run whose %s; without force it stays", ([, wrong]) =>
+    Effect.gen(function* () {
+      const { here, process, store } = yield* world
+      yield* here(Run.accept(clerk, { runId: "r", task: "go" }))
+      const damaged = process({ wrap: (store) => ({ ...store, ...wrong(store) }) })
+      expect(yield* damaged(told(Run.remove("r")))).toMatch(/^Fatal (CheckpointCorrupt|RunNotTerminal)$/)
+      expect(yield* store.head("r")).toBeDefined()
+      yield* damaged(Run.remove("r", { force: true }))
+      expect(yield* store.head("r")).toBeUndefined()
+    })
+  )
+
+  it.effect("keeps a sound Run that is accepted, and a damaged one that somebody drives", () =>
+    Effect.gen(function* () {
+      const { here, process, store } = yield* world
+      yield* here(Run.accept(clerk, { runId: "r", task: "go" }))
+      expect(yield* here(told(Run.remove("r", { force: true })))).toBe("Fatal RunNotTerminal")
+      const driving = yield* begin(
+        process({ model: yield* ScriptedModel.make([hang]) })(Run.resume(clerk, { runId: "r" }))
+      )
+      const damaged = process({ wrap: (store) => ({ ...store, read: () => Effect.succeed([]) }) })
+      expect(yield* damaged(told(Run.remove("r", { force: true })))).toBe("Fatal RunNotTerminal")
+      expect(yield* store.head("r")).toMatchObject({ live: true })
+      yield* Fiber.interrupt(driving)
     })
   )
 })

@@ -13,8 +13,14 @@ import * as CheckpointStoreSuite from "../src/testing/CheckpointStoreSuite.ts"
 import { faults, type Store } from "./support/faults.ts"
 
 /** The same store, in which these Runs are damaged. */
-const spoilt = (store: Store, damaged: ReadonlySet<string>): Store => ({
+const spoilt = (store: Store, damaged: Set<string>): Store => ({
   ...store,
+  remove: (runId, expectedSeq) => {
+    if (!damaged.has(runId)) return store.remove(runId, expectedSeq)
+    if (expectedSeq !== "damaged") return Effect.fail(new CheckpointCorrupt({ runId, seq: 0, path: "head" }))
+    damaged.delete(runId)
+    return Effect.flatMap(store.head(runId), (entry) => store.remove(runId, entry?.seq ?? 0))
+  },
   head: (runId) =>
     damaged.has(runId) ? Effect.fail(new CheckpointCorrupt({ runId, seq: 0, path: "head" })) : store.head(runId),
   list: (filter, page) =>
@@ -117,6 +123,7 @@ describe("the suite", () => {
       ["CS16", "reopen"],
       ["CS55", "leftovers"],
       ["CS57", "damage"],
+      ["CS59", "damage"],
       ["CS61", "peer"],
       ["CS62", "peer"],
       ["CS63", "peer"],

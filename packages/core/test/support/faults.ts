@@ -561,7 +561,7 @@ export const faults = (clock: Clock.Clock): ReadonlyArray<Fault> => [
     (store) => ({
       head: (runId) =>
         Effect.catchTag(store.head(runId), "CheckpointCorrupt", (error) =>
-          Effect.andThen(store.remove(runId, 2), Effect.fail(error))
+          Effect.andThen(store.remove(runId, "damaged"), Effect.fail(error))
         )
     })
   ],
@@ -637,6 +637,24 @@ export const faults = (clock: Clock.Clock): ReadonlyArray<Fault> => [
             ? store.append({ ...without(append, "owner"), epoch: 0 })
             : store.append(append)
         )
+    })
+  ],
+  [
+    "CS59",
+    "removes no damaged Run",
+    (store) => ({ remove: (runId, seq) => (seq === "damaged" ? Effect.succeed(false) : store.remove(runId, seq)) })
+  ],
+  [
+    "CS59",
+    "removes a sound Run as a damaged one",
+    (store) => ({
+      remove: (runId, seq) =>
+        seq === "damaged"
+          ? Effect.flatMap(
+              Effect.orElseSucceed(store.head(runId), () => undefined),
+              (head) => store.remove(runId, head === undefined ? seq : head.seq)
+            )
+          : store.remove(runId, seq)
     })
   ],
   ["CS60", "writes one event after the other", piecemeal],

@@ -73,7 +73,7 @@ export interface Backend {
     { readonly now: number; readonly rows: ReadonlyArray<readonly [runId: string, row: Row]> },
     CheckpointStore.StoreError
   >
-  /** Removes the row and all events if the row has that seq: one atomic step. */
+  /** Removes the row and all events if the row has that seq, or cannot be read if that is asked for: one atomic step. */
   readonly remove: Store["remove"]
 }
 

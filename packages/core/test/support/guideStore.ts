@@ -47,7 +47,16 @@ const over = (folder: string): Guide.Backend => {
         if (kept?.row.seq !== expectedSeq) return false
         rmSync(fileOf(runId))
         return true
-      })
+      }).pipe(
+        Effect.catchTag("CheckpointCorrupt", (error) =>
+          expectedSeq === "damaged"
+            ? Effect.as(
+                Effect.sync(() => rmSync(fileOf(runId))),
+                true
+              )
+            : Effect.fail(error)
+        )
+      )
   }
 }
 
