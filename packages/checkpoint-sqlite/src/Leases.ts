@@ -6,6 +6,7 @@
  * @since 0.1.0
  */
 import type { CheckpointStore } from "@waystone/core"
+import type { StatementSync } from "node:sqlite"
 import type { Connection } from "./Connection.ts"
 import { failureOf } from "./Failure.ts"
 import type { Find } from "./Find.ts"
@@ -23,8 +24,7 @@ export const make = (
   const take = db.prepare(`UPDATE runs SET epoch = ?, owner = ?, until = ${now} + ? WHERE rid = ?`)
   const renew = db.prepare(`UPDATE runs SET until = ${now} + ? WHERE run_id = ? AND epoch = ? AND owner = ?`)
   const release = db.prepare("UPDATE runs SET owner = NULL WHERE run_id = ? AND epoch = ? AND owner = ?")
-  const events = db.prepare("DELETE FROM journal WHERE rid = ?")
-  const run = db.prepare("DELETE FROM runs WHERE rid = ?")
+  const remove = removing(connection, find, head)
 
   const claim = ({ owner, runId, takeover, ttlMillis }: Claim): CheckpointStore.ClaimResult => {
     const held = find.run(runId)
@@ -38,6 +38,28 @@ export const make = (
     return previous === undefined ? taken : { ...taken, previous }
   }
 
+  return {
+    head: (runId) =>
+      connection.attempt(runId, () => {
+        const row = head.get(runId)
+        return row === undefined ? find.unknown(runId) : entry(row)
+      }),
+    claim: (request) => connection.transaction(request.runId, () => claim(request)),
+    renew: ({ epoch, owner, runId, ttlMillis }) =>
+      connection.attempt(runId, () => renew.run(ttlMillis, runId, epoch, owner).changes === 1),
+    release: ({ epoch, owner, runId }) => connection.attempt(runId, () => void release.run(runId, epoch, owner)),
+    remove: (runId, expectedSeq) => connection.transaction(runId, () => remove(runId, expectedSeq))
+  }
+}
+
+/** Takes away everything of a Run, in the caller's transaction. */
+const removing = (
+  { db }: Connection,
+  find: Find,
+  head: StatementSync
+): ((runId: string, expectedSeq: number | "damaged") => boolean) => {
+  const events = db.prepare("DELETE FROM journal WHERE rid = ?")
+  const run = db.prepare("DELETE FROM runs WHERE rid = ?")
   // Rows of a Run whose row in `runs` is missing are found by its first one, unless they are another's by now.
   const eventsOf = db.prepare(
     `DELETE FROM journal WHERE rid IN (
@@ -59,7 +81,7 @@ export const make = (
     }
   }
 
-  const remove = (runId: string, expectedSeq: number | "damaged"): boolean => {
+  return (runId, expectedSeq) => {
     if (expectedSeq === "damaged") {
       if (isSound(runId)) return false
       eventsOf.run({ $id: runId })
@@ -71,18 +93,5 @@ export const make = (
     events.run(held.rid)
     run.run(held.rid)
     return true
-  }
-
-  return {
-    head: (runId) =>
-      connection.attempt(runId, () => {
-        const row = head.get(runId)
-        return row === undefined ? find.unknown(runId) : entry(row)
-      }),
-    claim: (request) => connection.transaction(request.runId, () => claim(request)),
-    renew: ({ epoch, owner, runId, ttlMillis }) =>
-      connection.attempt(runId, () => renew.run(ttlMillis, runId, epoch, owner).changes === 1),
-    release: ({ epoch, owner, runId }) => connection.attempt(runId, () => void release.run(runId, epoch, owner)),
-    remove: (runId, expectedSeq) => connection.transaction(runId, () => remove(runId, expectedSeq))
   }
 }

@@ -213,7 +213,11 @@ export const faults = (clock: Clock.Clock): ReadonlyArray<Fault> => [
   ],
   ["CS09", "looks first and writes then", racy],
   ["CS10", "loses the last event of a batch", appends((append) => ({ ...append, events: append.events.slice(0, 4) }))],
-  ["CS11", "creates a Run without its owner", appends(({ lease: _, ...append }) => append)],
+  [
+    "CS11",
+    "creates a Run without its owner",
+    appends((append) => (append.owner === undefined ? append : { ...without(append, "lease"), owner: append.owner }))
+  ],
   [
     "CS12",
     "tells both who create a Run that they did",
