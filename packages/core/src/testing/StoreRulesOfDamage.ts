@@ -73,7 +73,7 @@ export const rules = (capabilities: Capabilities): ReadonlyArray<Rule | Skipped>
         yield* same("as a damaged one, while it is sound", yield* store.remove(runId, "damaged"), false)
         yield* same("an unknown one", yield* store.remove(fresh("unknown"), "damaged"), false)
         yield* same("its events", yield* bodies(runId), ["1", "2"])
-        yield* damage(runId)
+        yield* Effect.asVoid(damage(runId))
         const refused = yield* Effect.match(store.remove(runId, 2), {
           onSuccess: (removed) => (removed ? "removed" : "kept"),
           onFailure: ({ _tag }) => _tag
