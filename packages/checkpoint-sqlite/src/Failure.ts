@@ -24,7 +24,6 @@ const code = {
   protocol: 15,
   tooBig: 18,
   constraint: 19,
-  mismatch: 20,
   notDb: 26
 }
 
@@ -79,7 +78,7 @@ const damage = ({ path, runId: own, seq }: Damaged, { file, runId = own }: Place
 const fileIsWrong: ReadonlySet<number> = new Set([code.corrupt, code.notDb, code.internal])
 
 /** What is added to a journal never breaks a constraint of tables that agree with each other. */
-const rowIsWrong: ReadonlySet<number> = new Set([code.constraint, code.mismatch])
+const rowIsWrong: ReadonlySet<number> = new Set([code.constraint])
 
 /**
  * The statements are fixed and tested, so when SQLite cannot prepare or run one (no such table, no such column, malformed

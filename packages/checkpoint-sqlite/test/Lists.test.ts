@@ -2,7 +2,9 @@ import { statSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
 import { describe, expect, it } from "@effect/vitest"
 import type { CheckpointStore } from "@waystone/core"
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Lists from "../src/Lists.ts"
 import { change, file, head, rows, store } from "./support/files.ts"
 
@@ -84,6 +86,18 @@ describe("lists", () => {
       }
       const page = yield* one.list({}, { limit: 3, after: { runId: "ended-25000", updatedAt: 25_000 } })
       expect(page.map(({ runId }) => runId)).toEqual(["run-0", "ended-25001", "run-1"])
+    })
+  )
+})
+
+describe("a page that is none", () => {
+  it.live("is a bug of its caller, not a damaged file", () =>
+    Effect.gen(function* () {
+      const one = yield* store(yield* file)
+      for (const limit of [1.5, Infinity, NaN, 1e20]) {
+        const exit = yield* Effect.exit(one.list({}, { limit }))
+        expect(Exit.isFailure(exit) && Cause.hasDies(exit.cause)).toBe(true)
+      }
     })
   )
 })

@@ -8,12 +8,25 @@ import * as Effect from "effect/Effect"
 import type { CheckpointStore, Entry, Filter, Page, StoreError } from "./CheckpointStore.ts"
 import { defined } from "./Defined.ts"
 import * as Outside from "./Outside.ts"
+import { InputInvalid } from "./RunError.ts"
 import type { Head } from "./RunHead.ts"
 
 export interface Listed {
   readonly entry: Entry
   readonly head: Head
 }
+
+/** Refuses a page that no store can give, so that all of them give the same answer. */
+export const checked = (verb: string, { after, limit }: Page): Effect.Effect<void, InputInvalid> => {
+  if (!(Number.isSafeInteger(limit) && limit >= 1)) {
+    return invalid(`${verb}: limit`, `is ${String(limit)}: it must be a whole number from 1`)
+  }
+  return after === undefined || Number.isFinite(after.updatedAt)
+    ? Effect.void
+    : invalid(`${verb}: after.updatedAt`, `is ${String(after.updatedAt)}: it must be a time in epoch ms`)
+}
+
+const invalid = (field: string, detail: string) => Effect.fail(new InputInvalid({ field, detail }))
 
 /** How many damaged Runs one warning names. */
 const named = 10

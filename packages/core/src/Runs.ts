@@ -77,32 +77,32 @@ export interface ListInput {
   readonly session?: string
   /** The Runs of this parent; `null` for roots only. */
   readonly parent?: string | null
-  /** At most this many. Default 100. */
+  /** At most this many: a whole number from 1. Default 100. */
   readonly limit?: number
-  /** The last one of the page before. */
+  /** The last one of the page before; `updatedAt` is finite. */
   readonly after?: { readonly runId: string; readonly updatedAt: number }
 }
 
 /**
  * A page of Runs, the ones that nothing happened to for the longest time first. One that is damaged is left out and named in
- * a warning; `get` says what is wrong with it.
+ * a warning; `get` says what is wrong with it. Fails with InputInvalid, which names the field, if `limit` or `after` is none.
  */
 export const list = (
   input: ListInput = {}
-): Effect.Effect<ReadonlyArray<RunInfo>, Lift<StoreError>, CheckpointStore> => {
-  const { after, agent, limit = 100, status, ...filter } = input
+): Effect.Effect<ReadonlyArray<RunInfo>, Lift<StoreError | InputInvalid>, CheckpointStore> => {
+  const { after, agent, limit = 100, status, ...rest } = input
+  const page = { limit, ...defined({ after }) }
+  const filter: Filter = {
+    ...rest,
+    ...(status === undefined ? undefined : { status: typeof status === "string" ? [status] : status }),
+    ...(agent === undefined ? undefined : { agent: [agent] })
+  }
   return lift(
-    Effect.flatMap(boundedStore, (store) =>
-      Listed.page(
-        store,
-        {
-          ...filter,
-          ...(status === undefined ? undefined : { status: typeof status === "string" ? [status] : status }),
-          ...(agent === undefined ? undefined : { agent: [agent] })
-        },
-        { limit, ...defined({ after }) }
-      )
-    ).pipe(Effect.map((found) => found.map((one) => info(one))))
+    Effect.gen(function* () {
+      yield* Listed.checked("Run.list", page)
+      const found = yield* Listed.page(yield* boundedStore, filter, page)
+      return found.map((one) => info(one))
+    })
   )
 }
 

@@ -130,6 +130,27 @@ describe("a Run whose head is damaged", () => {
   )
 })
 
+describe("list", () => {
+  it.effect.each<readonly [string, Run.ListInput]>([
+    ["limit", { limit: Infinity }],
+    ["limit", { limit: 1.5 }],
+    ["limit", { limit: 1e20 }],
+    ["limit", { limit: NaN }],
+    ["limit", { limit: 0 }],
+    ["limit", { limit: -1 }],
+    ["after.updatedAt", { after: { runId: "a", updatedAt: NaN } }],
+    ["after.updatedAt", { after: { runId: "a", updatedAt: Infinity } }]
+  ])("refuses a wrong %s by name, without asking the store (%o)", ([field, input]) =>
+    Effect.gen(function* () {
+      const model = yield* ScriptedModel.make([])
+      const wrap = (store: CheckpointStore["Service"]) => ({ ...store, list: () => Effect.die("asked") })
+      const error = yield* Effect.flip((yield* world).process({ model, wrap })(Run.list(input)))
+      expect(error.reason).toMatchObject({ _tag: "InputInvalid", field: `Run.list: ${field}` })
+      expect(error.message).toMatch(/^Run\.list: \S+ is \S+: it must be a /)
+    })
+  )
+})
+
 describe("prune", () => {
   it.effect("goes on where the store says that one Run is damaged", () =>
     Effect.gen(function* () {
