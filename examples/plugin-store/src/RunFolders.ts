@@ -9,7 +9,7 @@
  * folder that is renamed into place, which fails if one with files is there. Each begins a new `life`, a uuid: a writer
  * that slept while its Run was removed and started anew holds a path that is no more.
  */
-import { type CheckpointStore, RunError } from "@waystone/core"
+import { CheckpointStore, RunError } from "@waystone/core"
 import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
 import { join } from "node:path"
@@ -216,13 +216,13 @@ export const rows = (at: Place) =>
   refused(
     Effect.gen(function* () {
       const ids = (yield* Disk.list(at.runs)).flatMap((entry) => (entry.isDirectory() ? (idOf(entry.name) ?? []) : []))
+      const damaged: Array<RunError.CheckpointCorrupt> = []
       // One damaged Run must not keep the others from being found.
       const sound = (runId: string) =>
-        Effect.catchTag(load(at, runId), "CheckpointCorrupt", ({ message }) =>
-          Effect.as(Effect.logWarning(`Left out of a list: ${message}`), undefined)
-        )
+        Effect.catchTag(load(at, runId), "CheckpointCorrupt", (error) => Effect.sync(() => void damaged.push(error)))
       const lasts = yield* Effect.forEach(ids, sound, { concurrency: 16 })
-      return { now: Date.now(), rows: lasts.flatMap((last) => (last === undefined ? [] : [last.kept])) }
+      yield* CheckpointStore.leftOut(damaged)
+      return { now: Date.now(), rows: lasts.flatMap((last) => last?.kept ?? []) }
     })
   )
 

@@ -125,7 +125,7 @@ describe("damage is told, and left as it is", () => {
       const logger = Logger.make(({ message }) => void said.push(String(message)))
       const listed = yield* Effect.provide(store.list({}, { limit: 1 }), Logger.layer([logger]))
       expect(listed.map(({ runId }) => runId)).toEqual(["sound"])
-      expect(said).toEqual([expect.stringContaining("Run r: event 0 is damaged at 000003.json")])
+      expect(said).toEqual([expect.stringContaining("Run r is damaged at 000003.json")])
       expect(readFileSync(file, "utf8")).toHaveLength(20)
     })
   )

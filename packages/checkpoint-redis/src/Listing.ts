@@ -8,7 +8,7 @@
  *
  * @since 0.1.0
  */
-import { CheckpointStore } from "@waystone/core"
+import { CheckpointStore, type RunError } from "@waystone/core"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Heads from "./Heads.ts"
@@ -40,6 +40,7 @@ interface Walk {
   /** Runs whose heads were read. */
   readonly asked: Set<string>
   readonly found: Array<CheckpointStore.Entry>
+  readonly damaged: Array<RunError.CheckpointCorrupt>
   /** False once a repair could not be written: this list tries no more. */
   repairs: boolean
 }
@@ -53,15 +54,17 @@ export const list = Effect.fnUntraced(function* (
   if (filter.status?.length === 0 || filter.agent?.length === 0 || page.limit < 1) return []
   const to = filter.updatedBefore === undefined ? "+inf" : `(${filter.updatedBefore}`
   const ways = yield* waysOf(deps, filter)
-  const walk: Walk = { deps, filter, page, ...ways, to, asked: new Set(), found: [], repairs: true }
+  const walk: Walk = { deps, filter, page, ...ways, to, asked: new Set(), found: [], damaged: [], repairs: true }
   let after: Aged | undefined = page.after
   for (let count = Math.min(Math.max(page.limit, fewest), most); ; count = Math.min(count * 2, most)) {
     const { end, entries } = yield* partOf(walk, after, count)
     yield* look(walk, entries)
     // What was met too early and has its place beyond the end waits for it: nothing that lies between may be left out.
     const whole = end === undefined ? walk.found : walk.found.filter((entry) => !isAfter(entry, end))
-    if (end === undefined || whole.length >= page.limit)
+    if (end === undefined || whole.length >= page.limit) {
+      yield* CheckpointStore.leftOut(walk.damaged)
       return whole.toSorted(CheckpointStore.byAge).slice(0, page.limit)
+    }
     after = end
   }
 })
@@ -138,7 +141,7 @@ const look = Effect.fnUntraced(function* (
     const runId = runIds[i] ?? ""
     walk.asked.add(runId)
     if (Result.isFailure(head)) {
-      yield* Effect.logWarning(`A list leaves out a Run that is damaged. ${head.failure.message}`)
+      walk.damaged.push(head.failure)
       continue
     }
     const seen = head.success

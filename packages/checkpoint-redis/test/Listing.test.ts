@@ -129,6 +129,11 @@ describe.skipIf(!available)("L2 a damaged Run", () => {
         expect(lines[0]).toContain("Run bad")
         expect(lines[0]).toContain(`at ${path}.`)
       }
+      const many = Array.from({ length: 12 }, (_, i) => `bad${i}`)
+      yield* put(store, many, () => ({}))
+      for (const runId of many) yield* ask(...command.map((part) => part.replace("$", `${prefix}:{${runId}}`)))
+      const { lines } = yield* warned(store.list({}, { limit: 100 }))
+      expect(lines).toEqual([expect.stringMatching(/And 3 more\."\]$/)])
       expect(yield* paged(store, {}, 1)).toEqual(["a", "c", "d"])
       expect(yield* Effect.flip(store.head("bad"))).toMatchObject({ _tag: "CheckpointCorrupt", path })
     }).pipe(Effect.provide(Logger.layer([])))

@@ -8,7 +8,7 @@
  *
  * @since 0.1.0
  */
-import type { CheckpointStore } from "@waystone/core"
+import { CheckpointStore, RunError } from "@waystone/core"
 import type { SQLInputValue } from "node:sqlite"
 import * as Effect from "effect/Effect"
 import type { Connection } from "./Connection.ts"
@@ -22,7 +22,7 @@ export const make = (connection: Connection): Pick<CheckpointStore.CheckpointSto
   list: (filter, page) =>
     Effect.flatMap(
       connection.attempt(undefined, () => listed(connection, filter, page)),
-      ({ damaged, found }) => (damaged.length === 0 ? Effect.succeed(found) : Effect.as(warning(damaged), found))
+      ({ damaged, found }) => Effect.as(CheckpointStore.leftOut(damaged.map(corrupt)), found)
     )
 })
 
@@ -62,10 +62,8 @@ const entryOf = (row: Row): CheckpointStore.Entry | Damaged => {
   }
 }
 
-const warning = (damaged: ReadonlyArray<Damaged>) =>
-  Effect.logWarning(
-    `Damaged Runs are left out of a list: ${damaged.map(({ path, runId }) => `${runId} (${path})`).join(", ")}`
-  )
+const corrupt = ({ path, runId = "without an id", seq }: Damaged) =>
+  new RunError.CheckpointCorrupt({ runId, seq, path })
 
 interface Query {
   readonly sql: string

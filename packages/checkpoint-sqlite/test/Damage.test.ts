@@ -146,7 +146,8 @@ describe("RI-106 a list", () => {
         const rest = yield* one.list(filter, { limit: 2, after: { runId: "d", updatedAt: 0 } })
         expect(rest.map(({ runId }) => runId)).toEqual(["e"])
       }
-      const warning = `Warn Damaged Runs are left out of a list: b (${where}), c (${where})`
+      const [b, c] = ["b", "c"].map((runId) => `Run ${runId} is damaged at ${where}. It was left as it is.`)
+      const warning = `Warn Left out of a list: ${b} ${c}`
       expect(said).toEqual(filters.map(() => warning))
       for (const operation of operations(one, "b", 1)) {
         expect(yield* failure(operation)).toMatchObject({ _tag: "CheckpointCorrupt", runId: "b" })

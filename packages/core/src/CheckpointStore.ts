@@ -23,6 +23,8 @@ import type * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
 import type { CheckpointCorrupt, StoreCorrupt, StoreUnavailable } from "./RunError.ts"
 
+export { leftOut } from "./LeftOut.ts"
+
 /**
  * How every operation can fail. `StoreUnavailable`: come back; it may have happened all the same. `CheckpointCorrupt`: what is
  * stored of this Run is damaged. `StoreCorrupt`: the store is, as a whole. Damage is never repaired, deleted or taken for an
@@ -173,7 +175,7 @@ export class CheckpointStore extends Context.Service<
     readonly release: (held: Held) => Effect.Effect<void, StoreError>
     /**
      * The entries for which every given field of the filter holds, by `updatedAt`, then by run id. A Run whose head is damaged is
-     * left out and named in the log: it must not keep the others from being found.
+     * left out and named in the log (`leftOut`): it must not keep the others from being found.
      */
     readonly list: (filter: Filter, page: Page) => Effect.Effect<ReadonlyArray<Entry>, StoreError>
     /**

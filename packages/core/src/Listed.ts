@@ -7,8 +7,9 @@
 import * as Effect from "effect/Effect"
 import type { CheckpointStore, Entry, Filter, Page, StoreError } from "./CheckpointStore.ts"
 import { defined } from "./Defined.ts"
+import { leftOut } from "./LeftOut.ts"
 import * as Outside from "./Outside.ts"
-import { InputInvalid } from "./RunError.ts"
+import { type CheckpointCorrupt, InputInvalid } from "./RunError.ts"
 import type { Head } from "./RunHead.ts"
 
 export interface Listed {
@@ -28,9 +29,6 @@ export const checked = (verb: string, { after, limit }: Page): Effect.Effect<voi
 
 const invalid = (field: string, detail: string) => Effect.fail(new InputInvalid({ field, detail }))
 
-/** How many damaged Runs one warning names. */
-const named = 10
-
 /** A page that is shorter than its limit only where there is no more: what is left out, further Runs make up for. */
 export const page = (
   store: CheckpointStore["Service"],
@@ -39,7 +37,7 @@ export const page = (
 ): Effect.Effect<ReadonlyArray<Listed>, StoreError> =>
   Effect.gen(function* () {
     const found: Array<Listed> = []
-    const damaged: Array<string> = []
+    const damaged: Array<CheckpointCorrupt> = []
     let last = after
     while (found.length < limit) {
       const missing = limit - found.length
@@ -47,17 +45,12 @@ export const page = (
       for (const entry of entries) {
         yield* Effect.match(Outside.headOf(entry), {
           onSuccess: (head) => void found.push({ entry, head }),
-          onFailure: ({ message }) => void damaged.push(message)
+          onFailure: (error) => void damaged.push(error)
         })
       }
       last = entries.at(-1)
       if (entries.length < missing) break
     }
-    if (damaged.length > 0) yield* leftOut(damaged)
+    yield* leftOut(damaged)
     return found
   })
-
-const leftOut = (damaged: ReadonlyArray<string>): Effect.Effect<void> => {
-  const more = damaged.length > named ? ` And ${damaged.length - named} more.` : ""
-  return Effect.logWarning(`Left out of a list: ${damaged.slice(0, named).join(" ")}${more}`)
-}

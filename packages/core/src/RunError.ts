@@ -81,13 +81,13 @@ export class OutputInvalid extends Schema.TaggedError<OutputInvalid>()("OutputIn
 export class EmptyResponse extends Schema.TaggedError<EmptyResponse>()("EmptyResponse", RunId) {
   override readonly message = `Run ${this.runId}: the model answered nothing three times in a row.`
 }
-/** Stored bytes cannot be read. They are never changed or deleted. */
+/** Stored bytes of a Run cannot be read; `seq` is 0 where it is no event's. They are never changed or deleted. */
 export class CheckpointCorrupt extends Schema.TaggedError<CheckpointCorrupt>()("CheckpointCorrupt", {
   ...RunId,
   seq: Schema.Number,
   path: Schema.String
 }) {
-  override readonly message = `Run ${this.runId}: event ${this.seq} is damaged at ${this.path}. It was left as it is.`
+  override readonly message = `Run ${this.runId}${this.seq === 0 ? "" : `: event ${this.seq}`} is damaged at ${this.path}. It was left as it is.`
 }
 /** The store as a whole cannot be read (its file, its tables), so no Run in it can be. Nothing was changed or deleted. */
 export class StoreCorrupt extends Schema.TaggedError<StoreCorrupt>()("StoreCorrupt", {

@@ -9,6 +9,7 @@
  *       `drain` to end by itself; only then is it interrupted.
  *   W4  A store that is away ends nothing; it is asked again, and no Run is taken twice within `every`, unless somebody else
  *       wrote to it meanwhile: an answer is acted on at the next look.
+ *   W5  Of a damaged Run that the lists leave out it says so once, not with every look.
  *
  * @since 0.1.0
  */
@@ -21,6 +22,7 @@ import type { Agent, Services } from "./Agent.ts"
 import { boundedStore } from "./Bounded.ts"
 import type { CheckpointStore, Entry } from "./CheckpointStore.ts"
 import { Draining } from "./Drain.ts"
+import * as LeftOut from "./LeftOut.ts"
 import * as SteadyTime from "./SteadyTime.ts"
 import { accepted, byName, driven, due, type Recovered } from "./Sweep.ts"
 import * as WorkOptions from "./WorkOptions.ts"
@@ -56,7 +58,11 @@ export const work = <As extends ReadonlyArray<Agent>>(
   input: WorkInput = {}
 ): Effect.Effect<never, never, Services<As[number]> | CheckpointStore> =>
   // Each Run is driven by its own agent, whose services are among those of all of them.
-  Effect.scoped(working(agents, input)) as Effect.Effect<never, never, Services<As[number]> | CheckpointStore>
+  Effect.scoped(LeftOut.once(working(agents, input))) as Effect.Effect<
+    never,
+    never,
+    Services<As[number]> | CheckpointStore
+  >
 
 const working = Effect.fnUntraced(function* (
   agents: ReadonlyArray<Agent>,

@@ -2,7 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Logger from "effect/Logger"
-import type { CheckpointStore, Entry, Filter } from "../src/CheckpointStore.ts"
+import { type CheckpointStore, type Entry, type Filter, leftOut } from "../src/CheckpointStore.ts"
 import * as Run from "../src/Run.ts"
 import { CheckpointCorrupt } from "../src/RunError.ts"
 import * as ScriptedModel from "../src/testing/ScriptedModel.ts"
@@ -115,6 +115,37 @@ describe("a Run whose head is damaged", () => {
       yield* pass(10_000)
       yield* Fiber.interrupt(worker)
       expect(heard.toSorted()).toEqual(["bad Failed", "bad2 Failed", "d Driven", "e Driven"])
+    })
+  )
+
+  it.effect("W5 is told of once by a worker, however often it looks, and each time by a list", () =>
+    Effect.gen(function* () {
+      const one = yield* world
+      const bad = ids("bad", 15).map((runId) => new CheckpointCorrupt({ runId, seq: 0, path: "row" }))
+      const looks = { count: 0, damaged: bad.slice(0, 12) }
+      const wrap = (store: CheckpointStore["Service"]): CheckpointStore["Service"] => ({
+        ...store,
+        list: (filter, page) =>
+          Effect.suspend(() => {
+            looks.count++
+            return Effect.tap(store.list(filter, page), () => leftOut(looks.damaged))
+          })
+      })
+      const process = one.process({ model: yield* ScriptedModel.make([]), wrap })
+      const worker = Effect.gen(function* () {
+        const worker = yield* begin(process(Run.work([clerk])))
+        yield* pass(10_000)
+        looks.damaged = bad
+        yield* pass(10_000)
+        yield* Fiber.interrupt(worker)
+      })
+      const { lines } = yield* warned(worker)
+      expect(looks.count).toBeGreaterThan(20)
+      expect(lines).toHaveLength(2)
+      expect(lines[0]).toMatch(/^Left out of a list: Run bad100 is damaged at row\. .* Run bad109 .* And 2 more\.$/)
+      expect(lines[1]).toMatch(/^Left out of a list: Run bad112 .* Run bad114 [^.]+\. It was left as it is\.$/)
+      const listed = Effect.andThen(process(Run.list()), process(Run.list()))
+      expect((yield* warned(listed)).lines).toHaveLength(2)
     })
   )
 

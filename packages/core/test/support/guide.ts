@@ -68,7 +68,7 @@ export interface Backend {
     decide: (row: Row | undefined, now: number) => Decision<Answer>
   ) => Effect.Effect<Answer, CheckpointStore.StoreError>
   readonly events: Store["read"]
-  /** Rows with their run ids, and the backend's clock. What is damaged is logged (`Effect.logWarning`) and left out. */
+  /** Rows with their run ids, and the backend's clock. What is damaged is left out and told (`CheckpointStore.leftOut`). */
   readonly rows: Effect.Effect<
     { readonly now: number; readonly rows: ReadonlyArray<readonly [runId: string, row: Row]> },
     CheckpointStore.StoreError

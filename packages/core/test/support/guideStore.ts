@@ -1,7 +1,7 @@
 /** The store of docs/write-a-store.md over one JSON file a Run, for one process at a time: its steps are synchronous. */
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { type CheckpointStore, RunError } from "@waystone/core"
+import { CheckpointStore, RunError } from "@waystone/core"
 import { Effect } from "effect"
 import * as Guide from "./guide.ts"
 
@@ -38,7 +38,7 @@ const over = (folder: string): Guide.Backend => {
       Effect.forEach(readdirSync(folder), (name) => {
         const runId = name.replace(/\.json$/, "")
         return withKept(runId, (kept) => (kept === undefined ? [] : [[runId, kept.row] as const])).pipe(
-          Effect.catch((error) => Effect.as(Effect.logWarning(`Left out of a list: ${error.message}`), []))
+          Effect.catch((error) => Effect.as(CheckpointStore.leftOut([error]), []))
         )
       })
     ).pipe(Effect.map((rows) => ({ now: Date.now(), rows: rows.flat() }))),
