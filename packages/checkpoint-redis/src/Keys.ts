@@ -19,6 +19,8 @@ export interface Keys {
   readonly heads: string
   /** A sorted set of the index, named after what its members have in common. */
   readonly index: (what: string) => string
+  /** The mark of the index: whether it is whole (see `scripts/marked`). */
+  readonly mark: string
   /** The channel on which outside appends are told. */
   readonly channel: string
 }
@@ -34,6 +36,7 @@ export const make = (prefix: string): Keys => {
     runIdOf: (head) => head.slice(before.length, -after.length),
     heads: `${before}*${after}`,
     index: (what) => `{${prefix}}:index:${what}`,
+    mark: `{${prefix}}:index:mark`,
     channel: `{${prefix}}:changed`
   }
 }

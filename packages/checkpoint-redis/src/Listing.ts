@@ -4,18 +4,21 @@
  * Invariants
  *   L1  Whatever its filter, a list asks the server in parts of bounded work, and for many heads in one round trip.
  *   L2  A damaged Run is left out and warned of; it does not keep the others from being listed.
- *   L3  A list is right where its repairs of the index cannot be written: memory is full, or the server is a replica.
+ *   L3  A list is right or fails: where a set that it needs was lost, the index is built anew first (X3).
+ *   L4  A list is right where its repairs of the index cannot be written: memory is full, or the server is a replica.
  *
  * @since 0.1.0
  */
-import { CheckpointStore, type RunError } from "@waystone/core"
+import { CheckpointStore, RunError } from "@waystone/core"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Heads from "./Heads.ts"
 import { quietly } from "./Later.ts"
+import type { Rebuild } from "./Rebuild.ts"
 import * as RunIndex from "./RunIndex.ts"
 import { range } from "./scripts/range.ts"
 import type { Part } from "./scripts/range.ts"
+import { sizes } from "./scripts/sizes.ts"
 
 type Aged = { readonly runId: string; readonly updatedAt: number }
 /** An entry of the index. */
@@ -28,6 +31,10 @@ const fewest = 50
 const most = 500
 /** Entries that a part looks at, in all sets: about 5 ms of the server. */
 const scanned = 5000
+
+export interface Deps extends RunIndex.Deps {
+  readonly rebuild: Rebuild
+}
 
 /** What one list walks through, and what it has come to. */
 interface Walk {
@@ -47,17 +54,37 @@ interface Walk {
 
 /** A page of the Runs that the filter lets through, the oldest `updatedAt` first. */
 export const list = Effect.fnUntraced(function* (
-  deps: RunIndex.Deps,
+  deps: Deps,
   filter: CheckpointStore.Filter,
   page: CheckpointStore.Page
 ): Effect.fn.Return<ReadonlyArray<CheckpointStore.Entry>, CheckpointStore.StoreError> {
   if (filter.status?.length === 0 || filter.agent?.length === 0 || page.limit < 1) return []
+  for (let tries = 0; tries < mostBuilt; tries++) {
+    const found = yield* walked(deps, filter, page)
+    if (found !== undefined) return found
+    yield* deps.rebuild(["all", ...RunIndex.groupsFor(filter).flat()])
+  }
+  return yield* new RunError.StoreUnavailable({ detail: "the index of Runs on Redis is lost again and again" })
+})
+
+/** How often one list has the index built anew. */
+const mostBuilt = 3
+
+/** Undefined if what it needs of the index is not whole. */
+const walked = Effect.fnUntraced(function* (
+  deps: RunIndex.Deps,
+  filter: CheckpointStore.Filter,
+  page: CheckpointStore.Page
+): Effect.fn.Return<ReadonlyArray<CheckpointStore.Entry> | undefined, CheckpointStore.StoreError> {
   const to = filter.updatedBefore === undefined ? "+inf" : `(${filter.updatedBefore}`
   const ways = yield* waysOf(deps, filter)
+  if (ways === undefined) return undefined
   const walk: Walk = { deps, filter, page, ...ways, to, asked: new Set(), found: [], damaged: [], repairs: true }
   let after: Aged | undefined = page.after
   for (let count = Math.min(Math.max(page.limit, fewest), most); ; count = Math.min(count * 2, most)) {
-    const { end, entries } = yield* partOf(walk, after, count)
+    const part = yield* partOf(walk, after, count)
+    if (part === undefined) return undefined
+    const { end, entries } = part
     yield* look(walk, entries)
     // What was met too early and has its place beyond the end waits for it: nothing that lies between may be left out.
     const whole = end === undefined ? walk.found : walk.found.filter((entry) => !isAfter(entry, end))
@@ -73,17 +100,15 @@ export const list = Effect.fnUntraced(function* (
 const waysOf = Effect.fnUntraced(function* (
   { command, keys, redis }: RunIndex.Deps,
   filter: CheckpointStore.Filter
-): Effect.fn.Return<Pick<Walk, "sets" | "groups">, CheckpointStore.StoreError> {
+): Effect.fn.Return<Pick<Walk, "sets" | "groups"> | undefined, CheckpointStore.StoreError> {
   const groups = RunIndex.groupsFor(filter)
   const [only = ["all"], ...others] = groups
   if (others.length === 0) return { sets: only, groups: [] }
-  const sizeOf = (set: string) => command("", redis.send<number>("ZCARD", keys.index(set)))
-  const sizes = yield* Effect.forEach(
-    groups,
-    (sets) => Effect.map(Effect.forEach(sets, sizeOf, { concurrency: "unbounded" }), sum),
-    { concurrency: "unbounded" }
-  )
-  const least = sizes.indexOf(Math.min(...sizes))
+  const found = yield* command("", redis.eval(sizes)({ sets: groups.flat().map(keys.index), mark: keys.mark }))
+  if (found === null) return undefined
+  const rest = [...found]
+  const sums = groups.map(({ length }) => sum(rest.splice(0, length)))
+  const least = sums.indexOf(Math.min(...sums))
   return { sets: groups[least] ?? only, groups: groups.filter((_, i) => i !== least) }
 })
 
@@ -95,7 +120,7 @@ const partOf = Effect.fnUntraced(function* (
   after: Aged | undefined,
   count: number
 ): Effect.fn.Return<
-  { readonly entries: ReadonlyArray<Indexed>; readonly end: Aged | undefined },
+  { readonly entries: ReadonlyArray<Indexed>; readonly end: Aged | undefined } | undefined,
   CheckpointStore.StoreError
 > {
   const parts = yield* command(
@@ -106,9 +131,11 @@ const partOf = Effect.fnUntraced(function* (
       after,
       to,
       count,
-      scanned: Math.ceil(scanned / sets.length)
+      scanned: Math.ceil(scanned / sets.length),
+      mark: keys.mark
     })
   )
+  if (parts === null) return undefined
   const ends = parts.flatMap(([over, score, runId]) =>
     over === 1 || runId === null ? [] : [{ runId, updatedAt: Number(score) }]
   )

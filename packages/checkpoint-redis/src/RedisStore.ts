@@ -17,6 +17,7 @@ import * as Hints from "./Hints.ts"
 import * as Keys from "./Keys.ts"
 import { quietly } from "./Later.ts"
 import * as Options from "./Options.ts"
+import * as Rebuild from "./Rebuild.ts"
 import * as Repair from "./Repair.ts"
 import * as ServerCheck from "./ServerCheck.ts"
 import * as Store from "./Store.ts"
@@ -40,8 +41,10 @@ export const make = Effect.fnUntraced(function* (
   const deps = { redis, command: Command.make(commandTimeout), keys: Keys.make(prefix) }
   yield* ServerCheck.check(deps, onWeakServer)
   const repair = yield* Repair.make(deps)
-  yield* Effect.forkScoped(quietly("repairing the index", repair.pass))
-  return Store.make({ ...deps, repair, watch: yield* Hints.make(redis, deps.keys.channel) })
+  const rebuild = yield* Rebuild.make(deps)
+  const pass = Effect.flatMap(rebuild([]), (whole) => (whole ? Effect.void : repair.pass))
+  yield* Effect.forkScoped(quietly("repairing the index", pass))
+  return Store.make({ ...deps, rebuild, repair, watch: yield* Hints.make(redis, deps.keys.channel) })
 })
 
 /** `make` as a Layer. Bring any client: `NodeRedis.layer` of @effect/platform-node, or your own by `Redis.make`. */

@@ -41,14 +41,14 @@ export const make = (deps: RunIndex.Deps): Effect.Effect<Repair> =>
   })
 
 /** Looks at the part at that cursor; gives the next one, `"0"` at the end. */
-const from = Effect.fnUntraced(function* (
+export const from = Effect.fnUntraced(function* (
   deps: RunIndex.Deps,
   cursor: string
 ): Effect.fn.Return<string, CheckpointStore.StoreError> {
   const { command, keys, redis } = deps
   const scan = redis.send<readonly [string, ReadonlyArray<string>]>
   const [next, heads] = yield* command("", scan("SCAN", cursor, "MATCH", keys.heads, "COUNT", String(partSize)))
-  yield* Effect.forEach(heads, (head) => one(deps, head), { concurrency: 50, discard: true })
+  yield* Effect.forEach(heads, (head) => one(deps, head), { concurrency: "unbounded", discard: true })
   return String(next)
 })
 

@@ -4,6 +4,8 @@
  * Invariants
  *   X1  The index is written after the Run and proves nothing: every entry is checked against the head before it is listed.
  *   X2  What a crash or a race leaves wrong is put right by whoever meets it (lists), or by looking for it (Repair.ts).
+ *   X3  What is lost of it is noticed by every list that would miss it, and the index is built anew first (Rebuild.ts): a key
+ *       that was deleted, evicted or overwritten, the whole of it, or sets that an earlier version did not write.
  *
  * @since 0.1.0
  */
@@ -76,8 +78,20 @@ export const take = (
 
 const placed = (
   { command, keys, redis }: Deps,
-  args: Parameters<typeof place.params>[0]
+  { into, outOf, ...args }: Omit<Parameters<typeof place.params>[0], "mark">
 ): Effect.Effect<void, CheckpointStore.StoreError> =>
-  Effect.asVoid(
-    command("", redis.eval(place)({ ...args, into: args.into.map(keys.index), outOf: args.outOf.map(keys.index) }))
+  Effect.flatMap(
+    command(
+      "",
+      redis.eval(place)({ ...args, into: into.map(keys.index), outOf: outOf.map(keys.index), mark: keys.mark })
+    ),
+    overwritten
   )
+
+/** Says that keys of the index had another type. */
+export const overwritten = (wrong: ReadonlyArray<string>): Effect.Effect<void> =>
+  wrong.length === 0
+    ? Effect.void
+    : Effect.logWarning(
+        `Keys of the index of Runs had another type. They were deleted, and the index is built anew: ${wrong.join(", ")}`
+      )

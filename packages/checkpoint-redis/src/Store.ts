@@ -25,7 +25,7 @@ import type * as Renew from "./scripts/renew.ts"
 type Store = CheckpointStore.CheckpointStore["Service"]
 type StoreError = CheckpointStore.StoreError
 
-export interface Deps extends RunIndex.Deps {
+export interface Deps extends Listing.Deps {
   readonly repair: Repair
   readonly watch: (runId: string) => Stream.Stream<void, StoreError>
 }

@@ -86,21 +86,6 @@ describe.skipIf(!available)("damage", () => {
     })
   )
 
-  it.live("an index key of another type is StoreCorrupt, and Runs are still read and written", () =>
-    Effect.gen(function* () {
-      const prefix = freshPrefix()
-      const store = yield* open(url, { prefix })
-      yield* store.append(created("r"))
-      yield* ask("DEL", `{${prefix}}:index:all`)
-      yield* ask("SET", `{${prefix}}:index:all`, "x")
-      const error = yield* Effect.flip(store.list({}, { limit: 10 }))
-      expect(error).toMatchObject({ _tag: "StoreCorrupt", store: "on Redis" })
-      expect(error.message).toContain("index")
-      expect(yield* store.append(created("r", { expectedSeq: 1 }))).toEqual({ _tag: "Committed" })
-      expect(yield* store.read("r", reads)).toHaveLength(2)
-    })
-  )
-
   it.live.each([
     ["a field is gone", ["HDEL", "$:head", "row"]],
     ["the body is gone", ["HDEL", "$:head", "body"]],

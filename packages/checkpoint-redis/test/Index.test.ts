@@ -22,7 +22,7 @@ const { ask, available, freshPrefix, url } = redis
 const indexOf = (prefix: string) =>
   Effect.map(
     Effect.promise(() => TestServer.keysOf(redis, prefix)),
-    (keys) => keys.filter((key) => key.startsWith("{"))
+    (keys) => keys.filter((key) => key.startsWith("{") && !key.endsWith(":mark"))
   )
 
 /** Like a process that dies between an append and its index entry: the entry is never written. */

@@ -1,11 +1,12 @@
 /**
  * Reads the next part of some sets of the index, and leaves out what other sets say does not belong.
  *
- * KEYS  sorted sets of the index: first those that are read, then groups of others.
+ * KEYS  sorted sets of the index: first those that are read, then groups of others; last the mark of the index.
  * ARGV  1 how many are read, 2 and 3 score and run id to go on after ("" from the start), 4 highest score, 5 how many run ids
  *       of each set are enough, 6 how many of each set are looked at, at most; then the size of each group.
  * Gives for each set that is read: 1 if there is no more, the last score and run id looked at, and run ids and scores by turns,
- * the oldest first, then by id, of those that stand in at least one set of every group.
+ * the oldest first, then by id, of those that stand in at least one set of every group. Nil if one of the sets was lost, or the
+ * index was never built whole.
  *
  * Guarantee: reads only, and blocks the server for a bounded time however large the sets are. Where many have the same score,
  * the place to go on is found by halves.
@@ -13,6 +14,7 @@
  * @since 0.1.0
  */
 import * as Redis from "effect/persistence/Redis"
+import { marked } from "./marked.ts"
 
 export interface Args {
   readonly sets: ReadonlyArray<string>
@@ -22,15 +24,17 @@ export interface Args {
   readonly to: string
   readonly count: number
   readonly scanned: number
+  readonly mark: string
 }
 
 /** One set. The last score and run id are null where nothing was looked at. */
 export type Part = readonly [over: number, score: string | null, runId: string | null, found: ReadonlyArray<string>]
 
 export const range = Redis.script(
-  ({ after, count, groups, scanned, sets, to }: Args) => [
+  ({ after, count, groups, mark, scanned, sets, to }: Args) => [
     ...sets,
     ...groups.flat(),
+    mark,
     sets.length,
     after?.updatedAt ?? "",
     after?.runId ?? "",
@@ -40,8 +44,9 @@ export const range = Redis.script(
     ...groups.map(({ length }) => length)
   ],
   {
-    numberOfKeys: ({ groups, sets }: Args) => sets.length + groups.flat().length,
-    lua: `
+    numberOfKeys: ({ groups, sets }: Args) => sets.length + groups.flat().length + 1,
+    lua: `${marked}
+if not isWhole() then return nil end
 local sets, score, after, to = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4]
 local enough, most = tonumber(ARGV[5]), tonumber(ARGV[6])
 -- By bytes, as a sorted set does; Lua's own order may be that of the server's language.
@@ -94,4 +99,4 @@ for i = 1, sets do
 end
 return parts`
   }
-).withReturnType<ReadonlyArray<Part>>()
+).withReturnType<ReadonlyArray<Part> | null>()

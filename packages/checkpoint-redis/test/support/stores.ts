@@ -18,10 +18,15 @@ export const open = (
 ): Effect.Effect<Store, unknown, Scope.Scope> =>
   Effect.gen(function* () {
     const { wrap = (same: Service) => same, ...rest } = options
+    // What is wrapped may not be able to build the index, and its commands are counted.
+    if (options.wrap !== undefined) yield* Effect.scoped(Effect.flatMap(open(url, rest), built))
     const client = yield* Layer.build(NodeRedis.layer({ url, disableOfflineQueue: true, RESP: 2 }))
     const redis = wrap(Context.get(client, Redis.Redis))
     return yield* Effect.provideService(RedisStore.make({ onWeakServer: "ignore", ...rest }), Redis.Redis, redis)
   })
+
+/** A list waits until the index is whole. */
+export const built = (store: Store) => store.list({}, { limit: 1 })
 
 /** What a wrapper sees of a command: the Lua text of a script, or the name and arguments of a plain one. */
 export type Seen = string
