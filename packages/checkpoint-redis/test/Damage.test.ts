@@ -52,9 +52,24 @@ describe.skipIf(!available)("damage", () => {
         read: corrupt,
         append: corrupt,
         create: "fine",
+        claim: corrupt,
         seq: "9",
         keys: 1
       })
+    })
+  )
+
+  it.live("RI-072 a Run whose head is ahead of its events takes no append and no owner", () =>
+    Effect.gen(function* () {
+      const prefix = freshPrefix()
+      const store = yield* open(url, { prefix })
+      yield* store.append(created("r"))
+      yield* ask("HSET", `${prefix}:{r}:head`, "seq", "5")
+      const damaged = { _tag: "CheckpointCorrupt", path: "events" }
+      expect(yield* Effect.flip(store.append(created("r", { expectedSeq: 5 })))).toMatchObject(damaged)
+      expect(yield* Effect.flip(store.claim({ runId: "r", owner: "o", ttlMillis: 10 }))).toMatchObject(damaged)
+      expect(yield* ask("HMGET", `${prefix}:{r}:head`, "seq", "epoch", "owner")).toEqual(["5", "0", null])
+      expect(yield* ask("XLEN", `${prefix}:{r}:events`)).toBe(1)
     })
   )
 

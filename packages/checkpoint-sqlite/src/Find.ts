@@ -2,13 +2,13 @@
  * Finds the row of a Run, without its head.
  *
  * A Run is unknown only if neither table has a row of it: one whose row in `runs` is missing, or says what this package
- * never writes, is damaged (RI-106).
+ * never writes, or does not end where its journal ends, is damaged (RI-106).
  *
  * @since 0.1.0
  */
 import type { DatabaseSync } from "node:sqlite"
 import { Damaged } from "./Failure.ts"
-import { live, number, optionalText, type Row, waiting } from "./Row.ts"
+import { count, ended, last, live, number, optionalText, type Row, waiting } from "./Row.ts"
 
 export interface Found {
   readonly rid: number
@@ -29,7 +29,7 @@ export interface Find {
 
 export const make = (db: DatabaseSync): Find => {
   const find = db.prepare(
-    `SELECT rid, seq, epoch, owner, ${live}, status, agent, session, parent, waiting, wake_at FROM runs WHERE run_id = ?`
+    `SELECT rid, run_id, seq, ${last}, epoch, owner, ${live}, status, agent, session, parent, waiting, wake_at FROM runs WHERE run_id = ?`
   )
   // One statement, one snapshot: another process may create the Run after it was not found.
   const orphaned = db.prepare(
@@ -45,10 +45,12 @@ export const make = (db: DatabaseSync): Find => {
       const row = find.get(runId)
       if (row === undefined) return unknown(runId)
       waiting(row)
+      const seq = count(row, "seq", 1)
+      ended(row)
       return {
         rid: number(row, "rid"),
-        seq: number(row, "seq"),
-        epoch: number(row, "epoch"),
+        seq,
+        epoch: count(row, "epoch", 0),
         owner: optionalText(row, "owner"),
         live: number(row, "live") === 1,
         row

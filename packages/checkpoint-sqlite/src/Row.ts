@@ -14,12 +14,19 @@ export const text = (row: Row, column: string): string => {
   return typeof value === "string" ? value : damaged(row, column)
 }
 
+/** A finite number. */
 export const number = (row: Row, column: string): number => {
   const value = row[column]
-  if (typeof value === "number") return value
+  if (typeof value === "number") return Number.isFinite(value) ? value : damaged(row, column)
   // Statements that read big integers give all of them as such.
   const small = typeof value === "bigint" ? Number(value) : Number.NaN
   return Number.isSafeInteger(small) ? small : damaged(row, column)
+}
+
+/** A whole number from `least`. */
+export const count = (row: Row, column: string, least: number): number => {
+  const value = number(row, column)
+  return Number.isSafeInteger(value) && value >= least ? value : damaged(row, column)
 }
 
 export const optionalText = (row: Row, column: string): string | undefined =>
@@ -34,6 +41,14 @@ export const now = "unixepoch('subsec') * 1000"
 /** Whether somebody holds the Run: 1 or 0. */
 export const live = `owner IS NOT NULL AND until > ${now} AS live`
 
+/** The seq that the journal of a row of `runs` ends at. */
+export const last = "(SELECT max(journal.seq) FROM journal WHERE journal.rid = runs.rid) AS last"
+
+/** Throws Damaged if the journal does not end where the head says. */
+export const ended = (row: Row): void => {
+  if (row["last"] !== row["seq"]) damaged(row, "seq")
+}
+
 /** The columns of an `Entry`. */
 export const entryColumns = `run_id, seq, epoch, owner, ${live},
   status, agent, session, parent, waiting, wake_at, updated_at, head`
@@ -45,8 +60,8 @@ export const entry = (row: Row): CheckpointStore.Entry => {
   const wakeAt = optionalNumber(row, "wake_at")
   return {
     runId: text(row, "run_id"),
-    seq: number(row, "seq"),
-    epoch: number(row, "epoch"),
+    seq: count(row, "seq", 1),
+    epoch: count(row, "epoch", 0),
     live: number(row, "live") === 1,
     status: text(row, "status"),
     agent: text(row, "agent"),

@@ -59,6 +59,48 @@ const ofVersion1 = Effect.map(file, (path) => {
   return path
 })
 
+describe("RI-106 a head that cannot be", () => {
+  it.live.each<readonly [string, string]>([
+    ["UPDATE runs SET seq = -5 WHERE run_id = 'bad'", "runs.seq"],
+    ["UPDATE runs SET seq = seq + 3 WHERE run_id = 'bad'", "runs.seq"],
+    ["UPDATE runs SET seq = seq - 1 WHERE run_id = 'bad'", "runs.seq"],
+    ["DELETE FROM journal WHERE rid = (SELECT rid FROM runs WHERE run_id = 'bad')", "runs.seq"],
+    ["UPDATE runs SET epoch = -1 WHERE run_id = 'bad'", "runs.epoch"]
+  ])("(%s) fails every operation, and nothing is changed", ([sql, where]) =>
+    Effect.gen(function* () {
+      const path = yield* filled("kept", "bad")
+      change(path, sql)
+      const before = rows(path, all)
+      const one = yield* store(path)
+      for (const seq of [-5, 0, 1, 2, 5]) {
+        for (const operation of [...operations(one, "bad", seq), one.remove("bad", seq)]) {
+          expect(yield* failure(operation)).toMatchObject({ _tag: "CheckpointCorrupt", runId: "bad", path: where })
+        }
+      }
+      expect(rows(path, all)).toEqual(before)
+    })
+  )
+
+  it.live.each<readonly [string, string]>([
+    ["updated_at = 9e999", "runs.updated_at"],
+    ["wake_at = -9e999", "runs.wake_at"],
+    ["seq = -5", "runs.seq"],
+    ["epoch = -1", "runs.epoch"]
+  ])("(%s) is left out of lists and named", ([set, where]) =>
+    Effect.gen(function* () {
+      const path = yield* filled("kept", "bad")
+      change(path, `UPDATE runs SET ${set} WHERE run_id = 'bad'`)
+      const one = yield* store(path)
+      const said: Array<string> = []
+      const noting = Logger.layer([Logger.make(({ message }) => void said.push(String(message)))])
+      const listed = yield* Effect.provide(one.list({}, { limit: 10 }), noting)
+      expect(listed.map(({ runId }) => runId)).toEqual(["kept"])
+      expect(said).toEqual([`Left out of a list: Run bad is damaged at ${where}. It was left as it is.`])
+      expect(yield* failure(one.head("bad"))).toMatchObject({ _tag: "CheckpointCorrupt", path: where })
+    })
+  )
+})
+
 describe("RI-106 a Run that has lost its row", () => {
   it.live("is damaged, not unknown, and the next new Run does not take over its events", () =>
     Effect.gen(function* () {

@@ -70,6 +70,7 @@ if damaged then return {'corrupt', damaged} end
 local seq = known and known.seq or '0'
 if known and ARGV[1] ~= '0' and (ARGV[1] ~= known.epoch or ARGV[14] ~= known.owner) then return {'fenced'} end
 if seq ~= ARGV[2] then return {'conflict', seq} end
+if known and not hasLast(seq) then return {'corrupt', 'events'} end
 local last = string.format('%.0f', tonumber(seq) + tonumber(ARGV[3]))
 local add = {'XADD', KEYS[2], last .. '-0', 'e', ARGV[1], 'n', ARGV[4], 'b', ARGV[5]}
 if known then table.insert(add, 3, 'NOMKSTREAM') end

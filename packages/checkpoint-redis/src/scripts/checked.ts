@@ -5,7 +5,7 @@
  *
  * `headOf(sound)` gives a table of the head's fields but the body; or nil where there is no such Run; or nil and the path of
  * what is damaged. `sound` is a row that need not be looked at, since the caller knows it. Reads only, so a script that goes
- * no further than this has changed nothing (RI-072).
+ * no further than this has changed nothing (RI-072). `hasLast(seq)`: whether there are events that end at that seq.
  *
  * @since 0.1.0
  */
@@ -29,6 +29,9 @@ local function isRow(text)
     if not isText(kind) then return false end
   end
   return true
+end
+local function hasLast(seq)
+  return #redis.call('XRANGE', KEYS[2], seq .. '-0', seq .. '-0') == 1
 end
 local function headOf(sound)
   local found = redis.call('HMGET', KEYS[1], 'seq', 'epoch', 'owner', 'until', 'row', 'updatedAt')

@@ -38,6 +38,7 @@ if not known then return {'unknown'} end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 if known.owner and tonumber(known.ends) > now and ARGV[3] ~= known.epoch then return {'busy', known.epoch, known.owner} end
+if not hasLast(known.seq) then return {'corrupt', 'events'} end
 local epoch = redis.call('HINCRBY', KEYS[1], 'epoch', 1)
 redis.call('HSET', KEYS[1], 'owner', ARGV[1], 'until', string.format('%.0f', now + tonumber(ARGV[2])))
 return {'claimed', epoch, known.seq, known.owner or false}`
