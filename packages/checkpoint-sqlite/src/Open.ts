@@ -14,6 +14,7 @@ import { RunError } from "@waystone/core"
 import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, statSync } from "node:fs"
 import { dirname } from "node:path"
 import type { DatabaseSync } from "node:sqlite"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Connection from "./Connection.ts"
@@ -53,7 +54,9 @@ const ready = (db: DatabaseSync, checked: Settings): Effect.Effect<Connection.Co
     )
     if (refused !== undefined) return yield* refused
     if (checked.check) yield* attempt(undefined, () => quickCheck(db))
-    const other = yield* attempt(undefined, () => prepare(db, checked))
+    const appends = yield* attempt(undefined, () => toMigrate(db, checked))
+    const preparing = attempt(undefined, () => prepare(db, checked))
+    const other = yield* appends === undefined ? preparing : telling(preparing, checked.file, appends)
     if (other !== undefined) return yield* other
     yield* attempt(undefined, () => configure(db, checked))
     return Connection.make(db, checked)
@@ -83,6 +86,25 @@ const makeFile = (file: string): OptionInvalid | undefined => {
   accessSync(file, constants.R_OK | constants.W_OK)
   return undefined
 }
+
+/** About how many appends a file of an earlier version has; undefined if it is none. The newest row is found at once. */
+const toMigrate = (db: DatabaseSync, { file }: Settings): number | undefined =>
+  within(db, "BEGIN", () => {
+    const seen = look(db)
+    if (refusal(seen, file) !== undefined || seen.version < 1 || seen.version === version) return undefined
+    return ask(db, "SELECT ifnull(max(rowid), 0) AS appends FROM journal", "appends", number)
+  })
+
+/** A migration holds the write lock for seconds where there are many appends, so it is not silent. */
+const telling = <A, E>(migrating: Effect.Effect<A, E>, file: string, appends: number): Effect.Effect<A, E> =>
+  Effect.gen(function* () {
+    yield* Effect.logInfo(
+      `${file} is brought to schema version ${version}: about ${appends} appends. Other processes wait or fail with StoreUnavailable until then.`
+    )
+    const [took, done] = yield* Effect.timed(migrating)
+    yield* Effect.logInfo(`${file} has schema version ${version} now, after ${Duration.format(took)}.`)
+    return done
+  })
 
 /** Makes or migrates the tables (O1, O2). */
 const prepare = (db: DatabaseSync, { file }: Settings): Refusal | undefined => {

@@ -145,7 +145,16 @@ describe("a file of schema version 1", () => {
   it.live("goes on, and its Runs are named from then on", () =>
     Effect.gen(function* () {
       const path = yield* ofVersion1
-      const one = yield* store(path)
+      const said: Array<string> = []
+      const noting = Logger.layer([Logger.make(({ message }) => void said.push(String(message)))])
+      const one = yield* Effect.provide(store(path), noting)
+      expect(said).toEqual([
+        expect.stringContaining(`${path} is brought to schema version ${migrations.length}: about 4 appends.`),
+        expect.stringContaining(`${path} has schema version ${migrations.length} now, after `)
+      ])
+      yield* Effect.provide(store(path), noting)
+      yield* Effect.provide(store(yield* file), noting)
+      expect(said).toHaveLength(2)
       expect(rows(path, "PRAGMA user_version")).toEqual([expect.objectContaining({ user_version: migrations.length })])
       const listed = yield* one.list({ status: ["waiting"] }, { limit: 10 })
       expect(listed.map(({ runId }) => runId)).toEqual(["a", "b"])
