@@ -191,6 +191,15 @@ describe.skipIf(!available)("the index", () => {
     })
   )
 
+  it.live("follows a Run whose time went back, so that a list by time does not miss it", () =>
+    Effect.gen(function* () {
+      const store = yield* open(url, { prefix: freshPrefix(), wrap: unrepaired })
+      yield* store.append(created("r", { head: head({ updatedAt: 50 }) }))
+      yield* store.append(created("r", { expectedSeq: 1, head: head({ updatedAt: 10 }) }))
+      expect(ids(yield* store.list({ updatedBefore: 20 }, { limit: 10 }))).toEqual(["r"])
+    })
+  )
+
   it.live("asks only the heads of due Runs in a sweep, not those of all that ended", () =>
     Effect.gen(function* () {
       const prefix = freshPrefix()

@@ -55,7 +55,8 @@ export const failureOf = (cause: unknown, { file, runId }: Place): Failed | unde
     const primary = cause.errcode & 0xff
     if (primary === code.busy || primary === code.locked) return new Busy()
     const said = `${cause.message} (SQLite code ${cause.errcode})`
-    if (rowIsWrong.has(primary)) return damage(new Damaged({ path: said, seq: 0 }), { file, runId })
+    if (cause.errcode === byTrigger) return unavailable(`a trigger that is not ours refused it: ${said}. Drop it.`)
+    if (primary === code.constraint) return damage(new Damaged({ path: disagree, seq: 0 }), { file, runId })
     if (fileIsWrong.has(primary) || (primary === code.error && !oursToRepair.test(cause.message))) {
       return new RunError.StoreCorrupt({ store: file, detail: said })
     }
@@ -77,8 +78,11 @@ const damage = ({ path, runId: own, seq }: Damaged, { file, runId = own }: Place
 
 const fileIsWrong: ReadonlySet<number> = new Set([code.corrupt, code.notDb, code.internal])
 
-/** What is added to a journal never breaks a constraint of tables that agree with each other. */
-const rowIsWrong: ReadonlySet<number> = new Set([code.constraint])
+/** SQLITE_CONSTRAINT_TRIGGER: `RAISE` in a trigger, and we make none. */
+const byTrigger = 1811
+
+/** What is added never breaks a constraint of tables that agree with each other. SQL is not for whoever reads the error. */
+const disagree = "runs and journal: they do not agree"
 
 /**
  * The statements are fixed and tested, so when SQLite cannot prepare or run one (no such table, no such column, malformed

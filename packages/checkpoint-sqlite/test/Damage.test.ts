@@ -101,6 +101,27 @@ describe("RI-106 a head that cannot be", () => {
   )
 })
 
+describe("an append that SQLite refuses", () => {
+  it.live("by a trigger of somebody else is StoreUnavailable with its words, not damage", () =>
+    Effect.gen(function* () {
+      const path = yield* filled("r")
+      change(path, "CREATE TRIGGER mine BEFORE INSERT ON journal BEGIN SELECT RAISE(ABORT, 'not today'); END")
+      const error = yield* failure((yield* store(path)).append(append("r", 2)))
+      expect(error).toMatchObject({ _tag: "StoreUnavailable" })
+      expect(error.message).toContain("a trigger that is not ours refused it: not today")
+    })
+  )
+
+  it.live("since the tables do not agree is damage that is told without SQL and without an event 0", () =>
+    Effect.gen(function* () {
+      const path = yield* filled("r")
+      change(path, "CREATE UNIQUE INDEX only ON journal (rid) WHERE seq > 1")
+      const error = yield* failure((yield* store(path)).append(append("r", 2)))
+      expect(error.message).toBe("Run r is damaged at runs and journal: they do not agree. It was left as it is.")
+    })
+  )
+})
+
 describe("RI-106 a Run that has lost its row", () => {
   it.live("is damaged, not unknown, and the next new Run does not take over its events", () =>
     Effect.gen(function* () {
