@@ -66,11 +66,13 @@ export const attempting =
     return Effect.catchTag(once, "Busy", () => again(once, { busyMillis, file }))
   }
 
-/** Tries are counted, not timed, so that it ends whatever the caller's Clock says. */
+/** Tries are timed, since they take longer on a busy machine, and counted, so that it ends whatever the caller's Clock says. */
 const again = <A>(once: Effect.Effect<A, Failed>, { busyMillis, file }: Pick<Settings, "busyMillis" | "file">) =>
   Effect.retry(once, {
-    schedule: Schedule.jittered(Schedule.spaced(pauseMillis)),
-    times: Math.floor(busyMillis / (nativeWaitMillis + pauseMillis)),
+    schedule: Schedule.upTo(Schedule.jittered(Schedule.spaced(pauseMillis)), {
+      duration: Math.max(0, busyMillis - nativeWaitMillis),
+      times: Math.floor(busyMillis / (nativeWaitMillis + pauseMillis))
+    }),
     while: (failure) => failure._tag === "Busy"
   }).pipe(
     Effect.catchTag("Busy", () =>

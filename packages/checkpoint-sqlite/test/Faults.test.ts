@@ -2,6 +2,7 @@ import type { CheckpointStore } from "@waystone/core"
 import { chmodSync, closeSync, copyFileSync, openSync, readFileSync, statSync, writeFileSync, writeSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
 import { describe, expect, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Scope from "effect/Scope"
@@ -98,6 +99,26 @@ describe("RI-131 busy", () => {
       expect(waiting.pollUnsafe()).toBeUndefined()
       yield* Scope.close(scope, Exit.void)
       expect(yield* Fiber.join(waiting)).toEqual({ _tag: "Committed" })
+    })
+  )
+
+  it.live("a busyTimeout ends when it is over by the clock, though its tries take longer than planned", () =>
+    Effect.gen(function* () {
+      const path = yield* filled()
+      const one = yield* store(path, { busyTimeout: "1 second" })
+      yield* locked(path)
+      const clock = yield* Clock.Clock
+      let slept = 0
+      const now = () => slept * 400
+      const slow = Object.assign(Object.create(clock), {
+        currentTimeMillisUnsafe: now,
+        currentTimeMillis: Effect.sync(now),
+        sleep: () => Effect.sync(() => void slept++)
+      })
+      const error = yield* failure(Effect.provideService(one.append(append(3)), Clock.Clock, slow))
+      expect(error).toMatchObject({ _tag: "StoreUnavailable" })
+      // By their number alone there would be 16.
+      expect(slept).toBeLessThan(6)
     })
   )
 
