@@ -50,6 +50,10 @@ const notYet = Effect.failSync(
     })
 )
 
+const lost = Effect.logWarning(
+  "A part of the index of Runs on Redis was lost (a key was deleted, evicted or overwritten?). It is built anew from the Runs."
+)
+
 const building = Effect.fnUntraced(function* (
   deps: RunIndex.Deps,
   builder: string,
@@ -60,9 +64,9 @@ const building = Effect.fnUntraced(function* (
   while (true) {
     const [found, ...wrong] = yield* command("", redis.eval(begin)(asked))
     if (found === "whole") return false
-    if (found === "begun") {
+    if (found !== "busy") {
       yield* RunIndex.overwritten(wrong)
-      yield* Effect.logInfo("The index of Runs on Redis is not whole: it is built from their heads.")
+      if (found === "lost") yield* lost
       if (yield* built(deps, builder)) return true
     }
     yield* Effect.sleep(pause)

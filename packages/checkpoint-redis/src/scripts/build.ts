@@ -2,7 +2,8 @@
  * Begins to build the index anew, says that it goes on, and ends it.
  *
  * `begin`   KEYS  sets that must be whole, then the mark. ARGV  1 who builds, 2 for how many ms others leave it to that one.
- *           Gives whole if nothing is to be done, busy if another one builds, or begun with the keys that were of another type.
+ *           Gives whole if nothing is to be done, busy if another one builds, or, with the keys that were of another type, lost if
+ *           the index was whole before, else begun.
  * `going`   KEYS  the mark. ARGV  1 who builds, 2 for how many ms more, or "" if all Runs are in the index.
  *           Gives 1, or 0 if another one builds since.
  *
@@ -20,7 +21,10 @@ export interface Begin {
   readonly ttlMillis: number
 }
 
-export type Begun = readonly ["whole"] | readonly ["busy"] | readonly ["begun", ...wrong: ReadonlyArray<string>]
+export type Begun =
+  | readonly ["whole"]
+  | readonly ["busy"]
+  | readonly ["begun" | "lost", ...wrong: ReadonlyArray<string>]
 
 const clock = `
 local time = redis.call('TIME')
@@ -32,7 +36,7 @@ export const begin = Redis.script(({ builder, mark, sets, ttlMillis }: Begin) =>
   lua: `${marked}
 ${clock}
 if isWhole() then return {'whole'} end
-local reply = {'begun'}
+local reply = {redis.pcall('HGET', mark, 'version') == '${version}' and 'lost' or 'begun'}
 local held = redis.pcall('HMGET', mark, 'builder', 'until')
 if held.err then reply[2] = mark end
 if held[1] and held[1] ~= ARGV[1] and tonumber(held[2] or '0') > now then return {'busy'} end
