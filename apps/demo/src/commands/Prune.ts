@@ -34,7 +34,9 @@ export const prune = Command.make(
       )
     }).pipe(spoken)
 ).pipe(
-  Command.withDescription("Remove Runs that have ended; others stay, however old they are, and damaged ones until Run.remove with force"),
+  Command.withDescription(
+    "Remove Runs that have ended; others stay, however old they are, and damaged ones until Run.remove with force"
+  ),
   Command.withExamples([
     { command: 'npm run demo -- prune --older-than "1 hour"', description: "Keep only the latest" }
   ])
