@@ -2,6 +2,7 @@ import { existsSync, readdirSync } from "node:fs"
 import { availableParallelism } from "node:os"
 import { join } from "node:path"
 import { defineConfig } from "vitest/config"
+import { programs } from "./scripts/bundle.setup.ts"
 
 const root = import.meta.dirname
 /** The long tests are run, by a stage of scripts/test.mjs that has a report of its own. */
@@ -40,7 +41,7 @@ export default defineConfig({
         // each file takes half of the time. The demo's helpers register hooks, which they would do for the first file only.
         isolate: folder === "apps/demo",
         include: ["test/**/*.test.ts"],
-        globalSetup: existsSync(join(root, folder, "test/bundle.setup.ts")) ? ["test/bundle.setup.ts"] : [],
+        globalSetup: folder in programs ? [join(root, "scripts/bundle.setup.ts")] : [],
         typecheck: {
           enabled: true,
           include: ["test/**/*.test-d.ts"],

@@ -1,5 +1,5 @@
 /**
- * Starts worker processes, from the bundle that Bundle.ts makes.
+ * Starts worker processes, from the bundle that scripts/bundle.setup.ts makes.
  */
 import * as Effect from "effect/Effect"
 import { type ChildProcess, spawn } from "node:child_process"

@@ -16,10 +16,13 @@ const url = redis?.url ?? ""
 const options = { prefix, onWeakServer: "ignore" } as const
 if (cluster !== undefined) await cluster.send("CLUSTER", "ADDSLOTSRANGE", "0", "16383")
 
+/** `support/child.ts`, as scripts/bundle.setup.ts bundles it. */
+const child = new URL("../node_modules/.cache/child/child.mjs", import.meta.url)
+
 /** A process with a store of its own on the server. */
 const peer = Effect.acquireRelease(
   Effect.promise(async () => {
-    const started = fork(new URL("support/child.ts", import.meta.url), [url, prefix])
+    const started = fork(child, [url, prefix])
     await once(started, "message")
     return started
   }),

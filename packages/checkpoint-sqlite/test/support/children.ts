@@ -1,6 +1,5 @@
 /** Real processes that share a file with the test: `child` starts one, `ask` sends it a word and waits for its answer. */
 import { type ChildProcess, fork } from "node:child_process"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { CheckpointStoreSuite } from "@waystone/core/testing"
 import * as Effect from "effect/Effect"
@@ -17,6 +16,9 @@ export interface Answer {
   readonly [field: string]: unknown
 }
 
+/** `../child.ts`, as scripts/bundle.setup.ts bundles it. */
+const program = join(import.meta.dirname, "../../node_modules/.cache/child/child.mjs")
+
 /** A process that has loaded everything and waits; it is killed with the scope. */
 export const child = (
   job: Job,
@@ -25,10 +27,8 @@ export const child = (
 ): Effect.Effect<Child, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.sync(() =>
-      fork(join(import.meta.dirname, "../child.ts"), [job, ...args], {
-        execArgv: ["--conditions=@waystone/source", "--no-warnings"],
-        // Loading is most of what these processes do.
-        env: { ...process.env, NODE_COMPILE_CACHE: join(tmpdir(), "waystone-compile-cache") },
+      fork(program, [job, ...args], {
+        execArgv: ["--no-warnings"],
         // Only root can and must become somebody else: it may read and write everything.
         ...(unprivileged && process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : undefined)
       })
