@@ -6,9 +6,12 @@
 import type * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type * as Schema from "effect/Schema"
 import type * as LanguageModel from "effect/ai/LanguageModel"
 import type * as Tool from "effect/ai/Tool"
 import type * as Toolkit from "effect/ai/Toolkit"
+import * as AgentOutput from "./AgentOutput.ts"
 import * as AgentTool from "./AgentTool.ts"
 import type { CheckpointStore } from "./CheckpointStore.ts"
 import * as Limits from "./Limits.ts"
@@ -51,6 +54,8 @@ export interface Agent<out Tools extends Tool.Any = Tool.Any, out Output = unkno
   readonly concurrency: number
   readonly stream: boolean
   readonly window: Window.Window
+  /** What a Run completes with, if it is more than text. */
+  readonly output: AgentOutput.AgentOutput | undefined
   /** The first thing that is wrong with the definition; start and resume fail with it. */
   readonly invalid: string | undefined
   readonly "~types"?: { readonly tools: Tools; readonly output: Output; readonly requires: R }
@@ -65,7 +70,11 @@ type ToolsOf<I> = I extends { readonly tools: infer Tools extends Record<string,
     ? I
     : never
 
-export interface Options<Items extends ReadonlyArray<Item>, Requires extends ReadonlyArray<Context.Key<any, Plugin>>> {
+export interface Options<
+  Items extends ReadonlyArray<Item>,
+  Requires extends ReadonlyArray<Context.Key<any, Plugin>>,
+  Output
+> {
   /** Said to the model before everything else. */
   readonly instructions: string
   /** Recorded with each Run; another version may go on with it. Default "0". */
@@ -82,20 +91,27 @@ export interface Options<Items extends ReadonlyArray<Item>, Requires extends Rea
   readonly stream?: boolean
   /** Default `Window.all`. */
   readonly window?: Window.Window
+  /**
+   * What a Run completes with. The model is told the JSON Schema; a last reply that does not match it is asked for again
+   * twice, with the issues quoted, and then the Run fails with OutputInvalid. Default: the text of the last reply.
+   */
+  readonly output?: Schema.Codec<Output, unknown>
 }
 
 /** Defines an agent. Pure: what is wrong with it is said by start and resume, as `Fatal(ToolkitInvalid)`. */
 export const make = <
   const Items extends ReadonlyArray<Item> = [],
-  const Requires extends ReadonlyArray<Context.Key<any, Plugin>> = []
+  const Requires extends ReadonlyArray<Context.Key<any, Plugin>> = [],
+  Output = string
 >(
   name: string,
-  options: Options<Items, Requires>
-): Agent<ToolsOf<Items[number]>, string, Context.Service.Identifier<Requires[number]>> => {
+  options: Options<Items, Requires, Output>
+): Agent<ToolsOf<Items[number]>, Output, Context.Service.Identifier<Requires[number]>> => {
   const items: ReadonlyArray<Item> = options.tools ?? []
   const tools = items.flatMap((item) => ("tools" in item ? Object.values(item.tools) : [item])).map(AgentTool.make)
   const limits = Limits.make(options.limits)
   const concurrency = options.concurrency ?? 1
+  const output = Result.try(() => options.output && AgentOutput.make(options.output))
   const times = { ...timeouts, ...durations(options.timeouts ?? {}) }
   return {
     name,
@@ -109,7 +125,10 @@ export const make = <
     concurrency,
     stream: options.stream ?? true,
     window: options.window ?? Window.all,
-    invalid: firstInvalid({ name, tools, limits, concurrency, timeouts: times })
+    output: Result.getOrUndefined(output),
+    invalid:
+      firstInvalid({ name, tools, limits, concurrency, timeouts: times }) ??
+      (Result.isFailure(output) ? "the output schema cannot be said as JSON Schema" : undefined)
   }
 }
 

@@ -82,6 +82,8 @@ interface Totals {
 export interface Completed<Output> extends Totals {
   readonly _tag: "Completed"
   readonly output: Output
+  /** How many answers it took until one matched the output schema, from 1; only where there is a schema. */
+  readonly attempts?: number
 }
 
 export interface Stopped extends Totals {

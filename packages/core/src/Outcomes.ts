@@ -7,14 +7,15 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { defined } from "./Defined.ts"
 import * as Finish from "./Finish.ts"
-import type { Outcome, Waiting } from "./Outcome.ts"
+import type { AgentOutput } from "./AgentOutput.ts"
+import type { Outcome, StoredOutcome, Waiting } from "./Outcome.ts"
 import {
   CheckpointCorrupt,
   type EmptyResponse,
   FatalReason,
   type ModelRefusal,
   type ModelRejected,
-  type OutputInvalid,
+  OutputInvalid,
   type Poisoned,
   Retryable,
   type RetryableFor,
@@ -55,15 +56,19 @@ const waitingCall = ({ digest, kind, ...wait }: Wait, state: RunState | undefine
 
 const decodeReason = Schema.decodeUnknownEffect(Schema.toCodecJson(FatalReason))
 
-/** The Outcome of a Run that ended or rests; a failed one fails with its reason. */
-export const of = (runId: string, state: RunState): Effect.Effect<Outcome<unknown>, Failure | CheckpointCorrupt> => {
+/** The Outcome of a Run that ended or rests, its output as its agent's type; a failed one fails with its reason. */
+export const of = (
+  runId: string,
+  state: RunState,
+  output: AgentOutput | undefined
+): Effect.Effect<Outcome<unknown>, Failure | CheckpointCorrupt> => {
   const { head, outcome } = state
   const totals = { usage: head.usage, turns: head.turn }
   switch (outcome?._tag) {
     case undefined:
       return Effect.succeed({ _tag: "Suspended", waiting: waiting(head, state), ...totals })
     case "Completed":
-      return Effect.succeed({ _tag: "Completed", output: outcome.output, ...totals })
+      return typed(runId, outcome, output).pipe(Effect.map((output) => ({ ...outcome, output, ...totals })))
     case "Stopped":
     case "Cancelled":
       return Effect.succeed({ ...outcome, ...totals })
@@ -75,6 +80,16 @@ export const of = (runId: string, state: RunState): Effect.Effect<Outcome<unknow
       )
   }
 }
+
+/** Another version of the agent may have another schema than the one that was answered to. */
+const typed = (
+  runId: string,
+  { attempts = 1, output }: Extract<StoredOutcome, { readonly _tag: "Completed" }>,
+  schema: AgentOutput | undefined
+): Effect.Effect<unknown, OutputInvalid> =>
+  schema === undefined
+    ? Effect.succeed(output)
+    : Effect.mapError(schema.decode(output), (issues) => new OutputInvalid({ runId, attempts, issues }))
 
 /** A Run that has just come to rest after a failure of its model is an error that says when to come back. */
 export const resting = (

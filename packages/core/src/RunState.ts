@@ -49,7 +49,7 @@ export interface RunState extends ActiveTime {
   /** Shown with the next request only. */
   readonly feedback?: string
   /** The reply that would complete the Run. */
-  readonly answer?: { readonly text: string; readonly output?: Schema.Json }
+  readonly answer?: { readonly text: string; readonly output?: Schema.Json; readonly attempts?: number }
   readonly consecutiveFailures: number
   readonly rejections: { readonly [Kind in RejectKind]: number }
   readonly rests: number
@@ -256,7 +256,8 @@ const turnCompleted = (state: RunState, event: EventOf<"TurnCompleted">): RunSta
   if (rejected !== undefined) return reject(next, event, rejected)
   const accepted = { ...omit(next, "feedback"), rejections: noRejections }
   if (calls.length > 0 && whyNotRun(state, event) === undefined) return accepted
-  const output = event.output === undefined ? undefined : { output: event.output }
+  const output =
+    event.output === undefined ? undefined : { output: event.output, attempts: state.rejections.output + 1 }
   return { ...accepted, answer: { text: Messages.textOf(reply), ...output } }
 }
 

@@ -139,7 +139,7 @@ const started = (agent: Agent, input: StartInput, hooks: Hooks) =>
     if (seen !== undefined && rests(seen, true)) {
       const state = yield* lift(Stored.load(runId, seen.entry.seq))
       yield* lift(same(state))
-      return yield* lift(Outcomes.of(runId, state))
+      return yield* lift(Outcomes.of(runId, state, agent.output))
     }
     // Another task is another task, also while its owner is at work.
     if (seen?.entry.live === true) yield* lift(Effect.flatMap(beginning(runId), same))
@@ -156,7 +156,9 @@ const resumed = (agent: Agent, input: ResumeInput, hooks: Hooks, keepsPause = fa
     const { status } = seen.head
     const reopens = reopen && (status === "stopped" || status === "failed")
     if (!reopens && rests(seen, false)) {
-      return yield* lift(Effect.flatMap(Stored.load(runId, seen.entry.seq), (state) => Outcomes.of(runId, state)))
+      return yield* lift(
+        Effect.flatMap(Stored.load(runId, seen.entry.seq), (state) => Outcomes.of(runId, state, agent.output))
+      )
     }
     const changes = limits === undefined ? undefined : { limits: yield* lift(Input.limits(agent, limits)) }
     const before = ({ head, outcome }: RunState): Effect.Effect<ReadonlyArray<Draft>> => {
@@ -183,5 +185,5 @@ const driven = (agent: Agent, input: Omit<Parameters<typeof drive>[0], "agent">)
     const span = { attributes: { "waystone.run.id": runId } }
     const state = yield* lift(Effect.withSpan(drive({ agent, ...input }), `invoke_agent ${agent.name}`, span))
     const resting = Outcomes.resting(runId, state)
-    return yield* resting === undefined ? lift(Outcomes.of(runId, state)) : Effect.fail(resting)
+    return yield* resting === undefined ? lift(Outcomes.of(runId, state, agent.output)) : Effect.fail(resting)
   })

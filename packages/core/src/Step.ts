@@ -88,15 +88,17 @@ const resting = ({ failure, head, rests }: RunState): Maybe => {
   return { _tag: "Wait", retry: failure }
 }
 
-const finishing = ({ answer, final, inbox, rejections, feedback }: RunState): Maybe => {
+const finishing = ({ answer, final, inbox, rejections }: RunState): Maybe => {
   if (rejections.empty > maxRejections) return finish({ _tag: "Empty" })
   if (rejections.truncated > maxRejections) return finish(stopped({ _tag: "OutputTruncated" }, undefined))
   if (rejections.output > maxRejections) {
-    return finish({ _tag: "Invalid", attempts: rejections.output, issues: feedback ?? "" })
+    const issues = inbox.findLast(({ from }) => from === "runtime")?.content
+    return finish({ _tag: "Invalid", attempts: rejections.output, issues: typeof issues === "string" ? issues : "" })
   }
   if (final?.done === true) return finish(stopped(final.reason, answer?.text))
   if (answer === undefined || inbox.length > 0) return undefined
-  return finish({ _tag: "Completed", output: answer.output ?? answer.text })
+  const { attempts, output = answer.text } = answer
+  return finish({ _tag: "Completed", output, ...defined({ attempts }) })
 }
 
 const turn = ({ consecutiveFailures, head }: RunState, limits: Limits): Step => {

@@ -23,7 +23,7 @@ import { ModelSettings } from "./ModelInfo.ts"
 import * as ModelTries from "./ModelTries.ts"
 import type { StopReason } from "./Outcome.ts"
 import * as Replies from "./Replies.ts"
-import type { Draft, Failure, Reservations, Try } from "./RunEvent.ts"
+import type { Failure, Of, Reservations, Try } from "./RunEvent.ts"
 import * as Text from "./Text.ts"
 import * as Usage from "./Usage.ts"
 
@@ -55,7 +55,12 @@ export const perform = Effect.fnUntraced(function* (
   const made = Effect.suspend(() =>
     ModelTries.make({ attempt, prompt: promptOf(attempt), turn, withTools: plan.final === undefined, tries })
   ).pipe(Effect.catchDefect((defect) => Effect.fail(Replies.defect(defect)))) // of the agent's window
-  const answered = Effect.flatMap(made, (reply) => completion(attempt, { turn, reply, tries }))
+  const answered = made.pipe(
+    Effect.flatMap((reply) => completion(attempt, { turn, reply, tries })),
+    Effect.flatMap((completed) =>
+      plan.final === undefined ? withOutput(attempt, completed) : Effect.succeed(completed)
+    )
+  )
   const reply = Effect.provideService(answered, ModelSettings, settings)
   const paid = Effect.ignore(Effect.suspend(() => fail(attempt, { turn, error: "interrupted", tries })))
   const result = yield* Effect.result(Effect.onInterrupt(stoppable.run("model", reply), () => paid))
@@ -72,20 +77,23 @@ export const perform = Effect.fnUntraced(function* (
 const promptOf = ({ agent, journal }: Attempt): Prompt.Prompt => {
   const { feedback, history, summary } = journal.state
   const before: Array<Prompt.Message> = []
-  if (agent.instructions.trim() !== "")
-    before.push(Prompt.makeMessage("system", { content: Text.wellFormed(agent.instructions) }))
+  const instructions = [agent.instructions, agent.output?.instructions ?? ""].filter((text) => text.trim() !== "")
+  if (instructions.length > 0)
+    before.push(Prompt.makeMessage("system", { content: Text.wellFormed(instructions.join("\n\n")) }))
   if (summary !== undefined) before.push(Messages.user(summary))
   const after = feedback === undefined ? [] : [Messages.user(feedback)]
   return Prompt.fromMessages(before.concat(agent.window(history), after)) // concat: a spread costs 20 ns a message
 }
 
+type Completed = Omit<Of<"TurnCompleted">, "at">
+
 /** The event of a reply; a reply that cannot be stored fails the Turn. */
 const completion = (
   attempt: Attempt,
   { reply, tries, turn }: { readonly turn: number; readonly reply: Reply; readonly tries: ReadonlyArray<Try> }
-): Effect.Effect<Draft, AiError.AiError> =>
+): Effect.Effect<Completed, AiError.AiError> =>
   Effect.suspend(() => {
-    const completed: Draft = {
+    const completed: Completed = {
       _tag: "TurnCompleted",
       turn,
       ...Replies.read(reply),
@@ -95,6 +103,19 @@ const completion = (
     const unreadable = Replies.unreadable(completed.reply)
     return unreadable === undefined ? Effect.succeed(completed) : Effect.fail(Replies.defect(unreadable))
   }).pipe(Effect.catchDefect((defect) => Effect.fail(Replies.defect(defect))))
+
+/** What an answer comes to where it must match a schema; a refusal or a cut was found before (RI-150). */
+const withOutput = ({ agent }: Attempt, completed: Completed): Effect.Effect<Completed> => {
+  const { finish, rejected, reply } = completed
+  const calls = reply.some((part) => part.type === "tool-call" && part.providerExecuted !== true)
+  if (agent.output === undefined || rejected !== undefined || finish === "content-filter" || calls)
+    return Effect.succeed(completed)
+  return Effect.map(agent.output.read(Messages.textOf(reply)), (output) =>
+    Result.isSuccess(output)
+      ? { ...completed, output: output.success }
+      : { ...completed, rejected: { kind: "output", feedback: output.failure } }
+  )
+}
 
 const fail = (
   attempt: Attempt,

@@ -47,7 +47,7 @@ export const handled = (handler: Handler): Layer.Layer<Tool.Handler<"work">> =>
 
 export const agentOf = (
   tool: Work,
-  options: Partial<Omit<Agent.Options<[], []>, "tools" | "requires">> = {}
+  options: Partial<Omit<Agent.Options<[], [], string>, "tools" | "requires">> = {}
 ): Agent.Agent<Work, string, never> => Agent.make("worker", { instructions: "Work.", ...options, tools: [tool] })
 
 /** The events of a Run so far. */

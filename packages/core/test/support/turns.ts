@@ -49,7 +49,7 @@ const handlers: Handlers = {
   save: ({ text }) => Effect.succeed({ saved: text })
 }
 
-type AgentOptions = Partial<Omit<Agent.Options<[typeof Kit], []>, "tools" | "requires">>
+type AgentOptions = Partial<Omit<Agent.Options<[typeof Kit], [], string>, "tools" | "requires">>
 
 /** An agent with both tools. Their digests are made here, so that no real time passes while virtual time is adjusted. */
 export const agentOf = (options: AgentOptions = {}) => {

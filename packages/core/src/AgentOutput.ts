@@ -1,0 +1,72 @@
+/**
+ * Reads what a Run is to complete with out of the model's last reply, where its agent says what that must look like.
+ *
+ * The model is told the JSON Schema after the instructions. Its reply may be the JSON alone, or hold it in one fenced
+ * block with prose around it; anything else (prose with JSON in it, trailing commas) is asked for again, with what is
+ * wrong quoted.
+ *
+ * @since 0.1.0
+ */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as Tool from "effect/ai/Tool"
+import * as Text from "./Text.ts"
+
+/** A schema that needs nothing to decode: an Outcome is read where no agent runs. */
+export type OutputSchema = Schema.Codec<unknown, unknown>
+
+export interface AgentOutput {
+  /** What the model is told of it. */
+  readonly instructions: string
+  /** The JSON of a reply that fits, as it is journaled; else what is wrong with it, for the model. */
+  readonly read: (reply: string) => Effect.Effect<Result.Result<Schema.Json, string>>
+  /** What was journaled, as the schema's type; fails with what is wrong. */
+  readonly decode: (stored: Schema.Json) => Effect.Effect<unknown, string>
+}
+
+/** UTF-16 units of issues that are quoted to the model and kept in an error: enough for several, not for a dump. */
+const maxIssues = 1000
+
+/** Throws if the schema cannot be said as JSON Schema. */
+export const make = (schema: OutputSchema): AgentOutput => {
+  const codec = Schema.decodeUnknownEffect(Schema.toCodecJson(schema))
+  const decode = (json: Schema.Json): Effect.Effect<unknown, string> =>
+    Effect.suspend(() => codec(json, { errors: "all" })).pipe(
+      Effect.catchCause((cause) => Effect.fail(issuesOf(cause)))
+    )
+  const jsonSchema = JSON.stringify(Tool.getJsonSchemaFromSchema(schema))
+  return {
+    instructions:
+      "When you are done, answer with JSON only, without any other text, that matches this JSON Schema:\n" + jsonSchema,
+    decode,
+    read: (reply) => {
+      const json = parse(reply)
+      if (Result.isFailure(json)) return Effect.succeed(Result.fail(json.failure))
+      return Effect.map(Effect.result(decode(json.success)), (decoded) =>
+        Result.isSuccess(decoded)
+          ? json
+          : Result.fail(`Your answer does not match the schema. Answer again, with JSON only.\n${decoded.failure}`)
+      )
+    }
+  }
+}
+
+const issuesOf = (cause: Cause.Cause<unknown>): string => messageOf(Cause.squash(cause))
+
+const messageOf = (error: unknown): string =>
+  Text.safeMessage(error instanceof Error ? error.message : String(error), maxIssues)
+
+const fence = /^[ \t]*```[^\n`]*\n([\s\S]*?)\n?[ \t]*```[ \t]*$/gm
+
+/** The whole text, or the content of its only fenced block. */
+const parse = (text: string): Result.Result<Schema.Json, string> => {
+  const blocks = Array.from(text.matchAll(fence), ([, content]) => content ?? "")
+  const json = blocks.length === 1 ? (blocks[0] ?? "") : text
+  try {
+    return Result.succeed(JSON.parse(json))
+  } catch (error) {
+    return Result.fail(`Your answer is not JSON (${messageOf(error)}). Answer again, with JSON only.`)
+  }
+}
