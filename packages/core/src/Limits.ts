@@ -20,6 +20,11 @@ export interface Limits {
   readonly maxRecoveries: number
   /** When a count limit trips, the model gets one last turn without tools (RI-061). Default false. */
   readonly finalAnswer: boolean
+  /**
+   * How often a streamed reply may say the same in a row (at least 200 UTF-16 units in all) before it is interrupted and
+   * the Run stopped as RepetitiveOutput. From 2; default: not looked for.
+   */
+  readonly maxRepeats?: number
 }
 
 export interface Options extends Partial<Omit<Limits, "activeTime">> {
@@ -49,6 +54,7 @@ export const duration = (input: Duration.Input): Duration.Duration =>
 export const invalid = (limits: Limits): string | undefined => {
   for (const [name, least] of counts) {
     const value = limits[name]
+    if (value === undefined) continue
     if (!Number.isInteger(value) || value < least)
       return `limits.${name} is ${value}: it must be a whole number from ${least}`
   }
@@ -59,7 +65,8 @@ const counts = [
   ["maxTurns", 1],
   ["maxConsecutiveFailures", 1],
   ["maxCallsPerReply", 1],
-  ["maxRecoveries", 0]
+  ["maxRecoveries", 0],
+  ["maxRepeats", 2]
 ] as const
 
 /** The limits of a reopened Run. */

@@ -15,6 +15,7 @@ import type { WireToolkit } from "./AgentTool.ts"
 import { maxReply } from "./Calls.ts"
 import { beside, within } from "./Interruption.ts"
 import type { Reply } from "./Interceptor.ts"
+import * as Repetition from "./Repetition.ts"
 import type { Delta } from "./RunUpdate.ts"
 import type { SteadyTime } from "./SteadyTime.ts"
 import { defined } from "./Defined.ts"
@@ -25,6 +26,7 @@ export interface Request {
   readonly toolkit: WireToolkit
   readonly stream: boolean
   readonly timeouts: Timeouts
+  readonly maxRepeats: number | undefined
   readonly turn: number
   readonly try: number
   readonly now: SteadyTime
@@ -42,7 +44,7 @@ export interface Progress {
 export const noProgress = (): Progress => ({ parts: [], chars: 0 })
 
 /** Failures that effect/ai has no reason for; ModelRetry's table knows them by these names. */
-export type Signal = "Timeout" | "StreamCut" | "StreamError"
+export type Signal = "Timeout" | "StreamCut" | "StreamError" | "Repetition"
 
 const signal = (name: Signal, description: string, type?: string): AiError.AiError =>
   AiError.make({
@@ -75,6 +77,7 @@ const whole = (request: Request, progress: Progress): Effect.Effect<Reply, AiErr
 const streamed = (request: Request, progress: Progress): Effect.Effect<Reply, AiError.AiError> =>
   Effect.suspend(() => {
     const startedAt = request.now()
+    const repeats = request.maxRepeats === undefined ? () => false : Repetition.detector(request.maxRepeats)
     const consume = request.model.streamText(options(request)).pipe(
       Stream.takeUntil(() => progress.chars > maxReply),
       Stream.runForEachArray((parts) => {
@@ -82,6 +85,8 @@ const streamed = (request: Request, progress: Progress): Effect.Effect<Reply, Ai
           if (part.type === "error") return Effect.fail(errorOf(part.error))
           publish(request, part)
           take(progress, part, request.now())
+          if ((part.type === "text-delta" || part.type === "reasoning-delta") && repeats(part.delta))
+            return Effect.fail(signal("Repetition", `the reply said the same ${request.maxRepeats} times in a row`))
         }
         return Effect.void
       })

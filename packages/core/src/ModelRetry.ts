@@ -56,6 +56,7 @@ export const table: Table = {
     InvalidOutputError: "retry",
     StreamCut: "retry",
     Timeout: "retry",
+    Repetition: "fatal",
     ContentPolicyError: "refusal"
   }
 }
@@ -111,7 +112,7 @@ export const failureOf = (error: AiError.AiError, table: Table, now: number): Fa
   const retryAfterMs = retryAfter(error, now)
   return {
     class: kind,
-    tag: tags[signal.reason === "Timeout" ? "timeout" : kind],
+    tag: named[signal.reason] ?? tags[kind],
     // A query may hold a key.
     message: Text.safeMessage(error.message.replace(/\?[^\s)]+/g, "?…"), 500),
     retryable: kind === "retry",
@@ -119,7 +120,8 @@ export const failureOf = (error: AiError.AiError, table: Table, now: number): Fa
   }
 }
 
-const tags = { retry: "ModelUnavailable", timeout: "ModelTimeout", refusal: "ModelRefusal", fatal: "ModelRejected" }
+const tags = { retry: "ModelUnavailable", refusal: "ModelRefusal", fatal: "ModelRejected" }
+const named: { readonly [reason: string]: string } = { Timeout: "ModelTimeout", Repetition: "RepetitiveOutput" }
 
 /** How long the provider asks us to wait: AiError's field, else the headers (ms, seconds or a date; RI-006). */
 const retryAfter = (error: AiError.AiError, now: number): number | undefined => {

@@ -9,7 +9,7 @@ import * as Schedule from "effect/Schedule"
 import type * as AiError from "effect/ai/AiError"
 import type * as Prompt from "effect/ai/Prompt"
 import { wireToolkit } from "./AgentTool.ts"
-import type { Attempt } from "./Attempt.ts"
+import { type Attempt, limitsOf } from "./Attempt.ts"
 import type { Reply } from "./Interceptor.ts"
 import { ifFails } from "./Interruption.ts"
 import * as ModelCall from "./ModelCall.ts"
@@ -103,6 +103,7 @@ const request = ({ attempt, prompt, tries, turn, withTools }: Call): ModelCall.R
     toolkit: withTools ? agent.toolkit : noTools,
     stream: agent.stream,
     timeouts: agent.timeouts,
+    maxRepeats: limitsOf(attempt).maxRepeats,
     turn,
     try: tries.length + 1,
     now,

@@ -84,6 +84,7 @@ const calling = ({ calls, stepAsk }: RunState): Maybe => {
 const resting = ({ failure, head, rests }: RunState): Maybe => {
   if (head.retry !== undefined) return wait // it is not due
   if (failure === undefined) return undefined
+  if (failure.tag === "RepetitiveOutput") return finish(stopped({ _tag: "RepetitiveOutput" }, undefined))
   if (!failure.retryable || rests >= maxRests) return finish({ _tag: "Exhausted", failure })
   return { _tag: "Wait", retry: failure }
 }
