@@ -95,8 +95,12 @@ type WireTool = Tool.Tool<
 export type WireToolkit = Toolkit.WithHandler<Record<string, WireTool>>
 
 /** What a request tells the model: the tools under their wire names. It cannot run one (M2). */
-export const wireToolkit = (tools: ReadonlyArray<AgentTool>): WireToolkit => ({
-  tools: Object.fromEntries(tools.map(({ tool, wire }) => [wire, renamed(tool, wire) as WireTool])),
+export const wireToolkit = (tools: ReadonlyArray<AgentTool>): WireToolkit =>
+  describing(tools.map(({ tool, wire }) => renamed(tool, wire)))
+
+/** A toolkit that tells a model of these tools and runs none. */
+export const describing = (tools: ReadonlyArray<Tool.Any>): WireToolkit => ({
+  tools: Object.fromEntries(tools.map((tool) => [tool.name, tool as WireTool])),
   handle: () => Effect.die(new Error("a model call never runs a tool"))
 })
 
