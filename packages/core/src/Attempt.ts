@@ -33,9 +33,8 @@ export interface Attempt {
   readonly plugins: Collected
   /** Everything that was provided to the verb: handlers, services, references. */
   readonly context: Context.Context<never>
-  readonly model: LanguageModel.LanguageModel
-  readonly modelInfo: ModelInfo
-  readonly modelSettings: ModelSettings
+  /** The model to ask, and those to ask in its place when it cannot answer. */
+  readonly models: readonly [Model, ...ReadonlyArray<Model>]
   readonly modelRetry: ModelRetry
   readonly prices: Prices
   /** Time that is measured, and what events are stamped with. */
@@ -49,6 +48,12 @@ export interface Attempt {
   readonly publish: (delta: Delta) => void
   /** What the guards said of each call in this Attempt. */
   readonly judged: Map<string, Judged>
+}
+
+export interface Model {
+  readonly model: LanguageModel.LanguageModel
+  readonly info: ModelInfo
+  readonly settings: ModelSettings
 }
 
 export interface Lease {

@@ -9,11 +9,12 @@ import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as LanguageModel from "effect/ai/LanguageModel"
 import type { Agent } from "./Agent.ts"
-import { type Attempt, leaseMillis } from "./Attempt.ts"
+import { type Attempt, leaseMillis, type Model } from "./Attempt.ts"
 import { CheckpointStore, type Held, type StoreError } from "./CheckpointStore.ts"
 import { bounded } from "./Bounded.ts"
 import { Draining } from "./Drain.ts"
 import { canonical } from "./Digest.ts"
+import { Fallbacks } from "./Fallback.ts"
 import * as Feed from "./Feed.ts"
 import { Stoppable } from "./Interruption.ts"
 import { Journal, type JournalError } from "./Journal.ts"
@@ -146,6 +147,7 @@ const prepare = Effect.fnUntraced(function* (
   const store = bounded(unlimited)
   const plugins = Plugin.collect(context)
   const { now, wall } = yield* SteadyTime.make
+  const settings = Context.make(ModelSettings, yield* ModelSettings)
   let observe: Feed.Offer = () => {}
   const journal = yield* Journal.load(
     {
@@ -175,9 +177,7 @@ const prepare = Effect.fnUntraced(function* (
     journal,
     plugins,
     context,
-    model: Context.get(context, LanguageModel.LanguageModel),
-    modelInfo: yield* ModelInfo,
-    modelSettings: yield* ModelSettings,
+    models: [modelOf(context), ...(yield* Fallbacks).map((other) => modelOf(Context.merge(settings, other)))],
     modelRetry: yield* ModelRetry,
     prices: yield* Prices,
     now,
@@ -204,6 +204,12 @@ const closing = (journal: Journal, store: CheckpointStore["Service"], ending: En
         ? Effect.forkDetach(later(journal, store, ending), { startImmediately: true }) // a claim may come at once
         : Effect.void
   })
+
+const modelOf = (context: Context.Context<LanguageModel.LanguageModel>): Model => ({
+  model: Context.get(context, LanguageModel.LanguageModel),
+  info: Context.get(context, ModelInfo),
+  settings: Context.get(context, ModelSettings)
+})
 
 /** What is finished is written when the store is back, as long as nobody took the Run over (RI-134). */
 const later = (journal: Journal, store: CheckpointStore["Service"], { held, owed }: Ending): Effect.Effect<void> =>

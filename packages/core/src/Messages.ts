@@ -5,6 +5,7 @@
  */
 import * as Schema from "effect/Schema"
 import * as Prompt from "effect/ai/Prompt"
+import * as Writer from "./Writer.ts"
 import type { Content, ReplyPart } from "./RunEvent.ts"
 
 const decodeUserPart = Schema.decodeUnknownSync(Schema.toCodecJson(Prompt.UserMessagePart))
@@ -27,11 +28,13 @@ export interface WireCall {
 
 /**
  * A model's reply as the assistant message that is sent back: without empty text and without reasoning that nothing
- * follows (RI-011, RI-120), the calls under their wire ids and names. Undefined if nothing is left.
+ * follows (RI-011, RI-120), the calls under their wire ids and names, marked with the provider that wrote it. Undefined
+ * if nothing is left.
  */
 export const assistant = (
   reply: ReadonlyArray<ReplyPart>,
-  calls: ReadonlyArray<WireCall>
+  calls: ReadonlyArray<WireCall>,
+  provider?: string
 ): Prompt.AssistantMessage | undefined => {
   const content: Array<Prompt.AssistantMessagePart> = []
   let next = 0
@@ -41,7 +44,7 @@ export const assistant = (
     content.push(replyPart(part, call))
   }
   while (content.at(-1)?.type === "reasoning") content.pop()
-  return content.length === 0 ? undefined : Prompt.makeMessage("assistant", { content })
+  return content.length === 0 ? undefined : Prompt.makeMessage("assistant", { content, options: Writer.mark(provider) })
 }
 
 const replyPart = (part: ReplyPart, call: WireCall | undefined): Prompt.AssistantMessagePart => {

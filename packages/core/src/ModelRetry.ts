@@ -12,7 +12,8 @@ import type { Failure } from "./RunEvent.ts"
 import * as Text from "./Text.ts"
 import { defined } from "./Defined.ts"
 
-export type Class = "retry" | "fatal" | "refusal"
+/** `elsewhere`: not worth another try of this model, but worth one of another (`Fallback`); without one, as `fatal`. */
+export type Class = "retry" | "elsewhere" | "fatal" | "refusal"
 
 /** What is known of a failure, read from an AiError once. */
 export interface Signal {
@@ -32,9 +33,10 @@ export interface Table {
 export const table: Table = {
   statuses: {
     400: "fatal",
-    401: "fatal",
-    403: "fatal",
-    404: "fatal",
+    401: "elsewhere",
+    402: "elsewhere",
+    403: "elsewhere",
+    404: "elsewhere",
     408: "retry",
     409: "retry",
     413: "fatal",
@@ -57,6 +59,8 @@ export const table: Table = {
     StreamCut: "retry",
     Timeout: "retry",
     Repetition: "fatal",
+    AuthenticationError: "elsewhere",
+    QuotaExhaustedError: "elsewhere",
     ContentPolicyError: "refusal"
   }
 }
@@ -120,7 +124,7 @@ export const failureOf = (error: AiError.AiError, table: Table, now: number): Fa
   }
 }
 
-const tags = { retry: "ModelUnavailable", refusal: "ModelRefusal", fatal: "ModelRejected" }
+const tags = { retry: "ModelUnavailable", refusal: "ModelRefusal", elsewhere: "ModelRejected", fatal: "ModelRejected" }
 const named: { readonly [reason: string]: string } = { Timeout: "ModelTimeout", Repetition: "RepetitiveOutput" }
 
 /** How long the provider asks us to wait: AiError's field, else the headers (ms, seconds or a date; RI-006). */

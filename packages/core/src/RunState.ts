@@ -50,6 +50,8 @@ export interface RunState extends ActiveTime {
   readonly feedback?: string
   /** The reply that would complete the Run. */
   readonly answer?: { readonly text: string; readonly output?: Schema.Json; readonly attempts?: number }
+  /** Whom the last Turn asked first. */
+  readonly provider?: string
   readonly consecutiveFailures: number
   readonly rejections: { readonly [Kind in RejectKind]: number }
   readonly rests: number
@@ -234,7 +236,8 @@ const turnStarted = (state: RunState, event: EventOf<"TurnStarted">): RunState =
   let history = state.history
   for (const { content } of state.inbox) history = history.append(Messages.user(content))
   return {
-    ...omit(state, "failure", "answer", "stepAsk", "final"),
+    ...omit(state, "failure", "answer", "stepAsk", "final", "provider"),
+    ...defined({ provider: event.provider }),
     history,
     inbox: [],
     stepPassed: [],
@@ -263,7 +266,7 @@ const turnCompleted = (state: RunState, event: EventOf<"TurnCompleted">): RunSta
 
 /** The reply enters history; calls that must not run have their result already. */
 const withReply = (state: RunState, event: EventOf<"TurnCompleted">, calls: ReadonlyArray<Call>): RunState => {
-  const message = Messages.assistant(event.reply, calls)
+  const message = Messages.assistant(event.reply, calls, event.tries?.at(-1)?.provider ?? state.provider)
   const ids = calls.map((call) => call.wireId)
   const why = whyNotRun(state, event)
   return {

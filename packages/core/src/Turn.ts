@@ -19,11 +19,12 @@ import { Halted } from "./Interruption.ts"
 import type { Reply } from "./Interceptor.ts"
 import type { JournalError } from "./Journal.ts"
 import * as Messages from "./Messages.ts"
-import { ModelSettings } from "./ModelInfo.ts"
+import { bounded, type ModelInfo, type Prices } from "./ModelInfo.ts"
 import * as ModelTries from "./ModelTries.ts"
+import type { Spending } from "./ModelTries.ts"
 import type { StopReason } from "./Outcome.ts"
 import * as Replies from "./Replies.ts"
-import type { Failure, Of, Reservations, Try } from "./RunEvent.ts"
+import type { Failure, Of, Reservations } from "./RunEvent.ts"
 import * as Text from "./Text.ts"
 import * as Usage from "./Usage.ts"
 
@@ -39,10 +40,10 @@ export const perform = Effect.fnUntraced(function* (
   attempt: Attempt,
   plan: Plan
 ): Effect.fn.Return<void, JournalError> {
-  const { agent, journal, modelInfo, stoppable } = attempt
+  const { agent, journal, models, stoppable } = attempt
   const turn = journal.state.head.turn + 1
-  const settings = settingsOf(attempt, plan)
-  const { model, provider, server } = modelInfo
+  const { model, provider, server } = models[0].info
+  const settings = bounded(models[0].settings, plan.maxOutputTokens)
   const started = {
     _tag: "TurnStarted",
     turn,
@@ -51,25 +52,32 @@ export const perform = Effect.fnUntraced(function* (
     ...(Object.keys(settings).length === 0 ? undefined : { settings })
   } as const
   if (!(yield* journal.put(started, { commit: true }))) return
-  const tries: Array<Try> = []
+  const spending: Spending = { tries: [], paid: new Map() }
+  const { maxOutputTokens } = plan
   const made = Effect.suspend(() =>
-    ModelTries.make({ attempt, prompt: promptOf(attempt), turn, withTools: plan.final === undefined, tries })
+    ModelTries.make({
+      attempt,
+      prompt: promptOf(attempt),
+      turn,
+      withTools: plan.final === undefined,
+      maxOutputTokens,
+      spending
+    })
   ).pipe(Effect.catchDefect((defect) => Effect.fail(Replies.defect(defect)))) // of the agent's window
   const answered = made.pipe(
-    Effect.flatMap((reply) => completion(attempt, { turn, reply, tries })),
+    Effect.flatMap((reply) => completion(attempt, { turn, reply, spending })),
     Effect.flatMap((completed) =>
       plan.final === undefined ? withOutput(attempt, completed) : Effect.succeed(completed)
     )
   )
-  const reply = Effect.provideService(answered, ModelSettings, settings)
-  const paid = Effect.ignore(Effect.suspend(() => fail(attempt, { turn, error: "interrupted", tries })))
-  const result = yield* Effect.result(Effect.onInterrupt(stoppable.run("model", reply), () => paid))
+  const paid = Effect.ignore(Effect.suspend(() => fail(attempt, { turn, error: "interrupted", spending })))
+  const result = yield* Effect.result(Effect.onInterrupt(stoppable.run("model", answered), () => paid))
   if (Result.isSuccess(result)) {
     yield* journal.put(result.success)
   } else {
     const error = result.failure
     if (error._tag === "OwnershipLost") return yield* error
-    yield* fail(attempt, { turn, error, tries })
+    yield* fail(attempt, { turn, error, spending })
   }
 })
 
@@ -90,15 +98,15 @@ type Completed = Omit<Of<"TurnCompleted">, "at">
 /** The event of a reply; a reply that cannot be stored fails the Turn. */
 const completion = (
   attempt: Attempt,
-  { reply, tries, turn }: { readonly turn: number; readonly reply: Reply; readonly tries: ReadonlyArray<Try> }
+  { reply, spending, turn }: { readonly turn: number; readonly reply: Reply; readonly spending: Spending }
 ): Effect.Effect<Completed, AiError.AiError> =>
   Effect.suspend(() => {
     const completed: Completed = {
       _tag: "TurnCompleted",
       turn,
       ...Replies.read(reply),
-      ...spent(attempt, tries),
-      ...(tries.length > 1 ? { tries } : undefined)
+      ...spent(attempt, spending),
+      ...(spending.tries.length > 1 ? { tries: spending.tries } : undefined)
     }
     const unreadable = Replies.unreadable(completed.reply)
     return unreadable === undefined ? Effect.succeed(completed) : Effect.fail(Replies.defect(unreadable))
@@ -121,13 +129,9 @@ const fail = (
   attempt: Attempt,
   {
     error,
-    tries,
+    spending,
     turn
-  }: {
-    readonly turn: number
-    readonly error: AiError.AiError | Halted | "interrupted"
-    readonly tries: ReadonlyArray<Try>
-  }
+  }: { readonly turn: number; readonly error: AiError.AiError | Halted | "interrupted"; readonly spending: Spending }
 ): Effect.Effect<boolean, JournalError> =>
   attempt.journal.put({
     _tag: "TurnFailed",
@@ -136,8 +140,8 @@ const fail = (
       error === "interrupted" || error instanceof Halted
         ? stopped(attempt, error)
         : Replies.stored(error, attempt.modelRetry.table, attempt.wall()),
-    tries,
-    ...spent(attempt, tries)
+    tries: spending.tries,
+    ...spent(attempt, spending)
   })
 
 const stopped = ({ journal }: Attempt, error: Halted | "interrupted"): Failure => ({
@@ -146,23 +150,21 @@ const stopped = ({ journal }: Attempt, error: Halted | "interrupted"): Failure =
   retryable: true
 })
 
-const spent = (attempt: Attempt, tries: ReadonlyArray<Try>) => {
-  const usage = tries.reduce((sum, one) => Usage.add(sum, one.usage ?? Usage.zero), Usage.zero)
-  const cost = Usage.total(usage) === 0 ? 0 : costOf(attempt, usage)
+const spent = ({ prices }: Attempt, { paid }: Spending) => {
+  let usage = Usage.zero
+  let cost = 0
+  for (const [info, used] of paid) {
+    usage = Usage.add(usage, used)
+    if (Usage.total(used) > 0) cost += costOf(prices, info, used)
+  }
   return { usage, ...(Number.isFinite(cost) ? { costNanoUsd: Math.round(cost) } : undefined) }
 }
 
 /** NaN where the price is not known: a table with a bug must not lose a reply that was paid. */
-const costOf = ({ modelInfo, prices }: Attempt, usage: Usage.Usage): number => {
+const costOf = (prices: Prices, info: ModelInfo, usage: Usage.Usage): number => {
   try {
-    return prices.cost(modelInfo, usage) ?? Number.NaN
+    return prices.cost(info, usage) ?? Number.NaN
   } catch {
     return Number.NaN
   }
-}
-
-/** Settings that are set, the output bounded by what a guard allows. */
-const settingsOf = ({ modelSettings }: Attempt, { maxOutputTokens }: Plan) => {
-  const most = Math.min(modelSettings.maxOutputTokens ?? Infinity, maxOutputTokens ?? Infinity)
-  return defined({ ...modelSettings, maxOutputTokens: most === Infinity ? undefined : most })
 }

@@ -1,5 +1,6 @@
 export * as Agent from "./Agent.ts"
 export * as CheckpointStore from "./CheckpointStore.ts"
+export * as Fallback from "./Fallback.ts"
 export * as Guard from "./Guard.ts"
 export * as Interceptor from "./Interceptor.ts"
 export * as Limits from "./Limits.ts"

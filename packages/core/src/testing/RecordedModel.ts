@@ -43,7 +43,7 @@ export interface Options<E = never, R = never> {
   readonly file: string
   /** Default `auto`. */
   readonly mode?: Mode
-  /** The real model. Its ModelInfo and ModelSettings are recorded too. */
+  /** The real model. Its ModelInfo and ModelSettings are recorded too. One only: `Fallback.layer` goes around recorded models. */
   readonly model: Layer.Layer<LanguageModel.LanguageModel, E, R>
   /**
    * Applied to every text of requests, replies and errors before they are written or compared, besides the known shapes

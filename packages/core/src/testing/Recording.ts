@@ -21,6 +21,7 @@ import * as AiError from "effect/ai/AiError"
 import * as LanguageModel from "effect/ai/LanguageModel"
 import type * as Response from "effect/ai/Response"
 import { sha256 } from "../Digest.ts"
+import { Fallbacks } from "../Fallback.ts"
 import { ModelInfo, ModelSettings } from "../ModelInfo.ts"
 import * as ModelRetry from "../ModelRetry.ts"
 import * as ToolResult from "../ToolResult.ts"
@@ -91,7 +92,7 @@ export const make = Effect.fnUntraced(function* ({
   return {
     layer: Layer.mergeAll(
       // What else the real model's layer provides goes along: its ModelInfo and ModelSettings.
-      Layer.succeedContext(Context.add(context, LanguageModel.LanguageModel, model)),
+      Layer.succeedContext(context.pipe(Context.add(LanguageModel.LanguageModel, model), Context.add(Fallbacks, []))),
       problems.loud
     ),
     recording: true,
