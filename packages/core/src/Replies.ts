@@ -65,7 +65,8 @@ export const read = ({
   const reply = Prompt.fromResponseParts(parts).content.flatMap((message) =>
     message.role === "assistant" ? message.content.flatMap(encodePart) : []
   )
-  const finish = parts.findLast((part) => part.type === "finish")?.reason ?? "length"
+  const last = parts.findLast((part) => part.type === "finish")
+  const finish = last?.reason ?? "length"
   const metadata = parts.findLast((part) => part.type === "response-metadata")
   return {
     reply,
@@ -73,7 +74,7 @@ export const read = ({
     ...(firstPartAt === undefined ? undefined : { firstPartAt }),
     ...(metadata?.id === undefined ? undefined : { responseId: metadata.id }),
     ...(metadata?.modelId === undefined ? undefined : { responseModel: metadata.modelId }),
-    ...rejected(reply, finish)
+    ...rejected(reply, finish, brokenProtocol(last))
   }
 }
 
@@ -85,12 +86,27 @@ export const unreadable = (reply: ReadonlyArray<ReplyPart>): string | undefined 
   return Result.isSuccess(result) ? undefined : `the model's reply is damaged at ${result.failure}`
 }
 
-/** Why a reply cannot stand: it was cut off, or it says nothing (RI-138, RI-129). */
-const rejected = (reply: ReadonlyArray<ReplyPart>, finish: string): Pick<Of<"TurnCompleted">, "rejected"> => {
+/** What an adapter wants the model to hear of a reply that it cannot read: `waystone.protocol` of its finish part. */
+const brokenProtocol = (finish: Response.FinishPart | undefined): string | undefined => {
+  const own = finish?.metadata["waystone"]
+  const feedback = typeof own === "object" && own !== null && "protocol" in own ? own.protocol : undefined
+  return typeof feedback === "string" ? Text.head(Text.wellFormed(feedback), maxFeedback) : undefined
+}
+
+/** UTF-16 units of an adapter's feedback: an error and what it quotes. */
+const maxFeedback = 4000
+
+/** Why a reply cannot stand: it was cut off, its adapter cannot read it, or it says nothing (RI-138, RI-129). */
+const rejected = (
+  reply: ReadonlyArray<ReplyPart>,
+  finish: string,
+  protocol: string | undefined
+): Pick<Of<"TurnCompleted">, "rejected"> => {
   if (finish === "length") {
     const feedback = "Your last reply was cut off at the output limit. Answer more briefly, or in smaller steps."
     return { rejected: { kind: "truncated", feedback } }
   }
+  if (protocol !== undefined) return { rejected: { kind: "protocol", feedback: protocol } }
   const says = reply.some((part) => part.type !== "reasoning" && !(part.type === "text" && part.text.trim() === ""))
   if (says || finish === "content-filter") return {}
   return { rejected: { kind: "empty", feedback: "Your last reply was empty. Answer, or call a tool." } }

@@ -14,6 +14,7 @@ import type { Limits } from "./Limits.ts"
 import type { StopReason, StoredOutcome } from "./Outcome.ts"
 import type { Failure } from "./RunEvent.ts"
 import type { RunState } from "./RunState.ts"
+import { head } from "./Text.ts"
 import { defined } from "./Defined.ts"
 
 /** One pass of the loop, as a value. */
@@ -34,7 +35,7 @@ export type Ending =
   | { readonly _tag: "Invalid"; readonly attempts: number; readonly issues: string }
   | { readonly _tag: "Poisoned"; readonly recoveries: number }
 
-/** Re-asks after an empty or truncated reply, and corrections of an output, before the Run gives up. */
+/** Re-asks after an empty or truncated reply, and corrections of an output or a protocol, before the Run gives up. */
 export const maxRejections = 2
 /** Rests in a row before a Run fails: 1, 5, 30 minutes, then hourly. */
 export const maxRests = 8
@@ -92,9 +93,15 @@ const resting = ({ failure, head, rests }: RunState): Maybe => {
 const finishing = ({ answer, final, inbox, rejections }: RunState): Maybe => {
   if (rejections.empty > maxRejections) return finish({ _tag: "Empty" })
   if (rejections.truncated > maxRejections) return finish(stopped({ _tag: "OutputTruncated" }, undefined))
-  if (rejections.output > maxRejections) {
-    const issues = inbox.findLast(({ from }) => from === "runtime")?.content
-    return finish({ _tag: "Invalid", attempts: rejections.output, issues: typeof issues === "string" ? issues : "" })
+  const feedback = inbox.findLast(({ from }) => from === "runtime")?.content
+  const issues = typeof feedback === "string" ? feedback : ""
+  if (rejections.output > maxRejections) return finish({ _tag: "Invalid", attempts: rejections.output, issues })
+  if (rejections.protocol > maxRejections) {
+    const message = `${rejections.protocol} replies broke the protocol of the model's adapter: ${issues}`
+    return finish({
+      _tag: "Exhausted",
+      failure: { tag: "ModelRejected", message: head(message, 500), retryable: false }
+    })
   }
   if (final?.done === true) return finish(stopped(final.reason, answer?.text))
   if (answer === undefined || inbox.length > 0) return undefined
