@@ -127,10 +127,14 @@ export const failureOf = (error: AiError.AiError, table: Table, now: number): Fa
 const tags = { retry: "ModelUnavailable", refusal: "ModelRefusal", elsewhere: "ModelRejected", fatal: "ModelRejected" }
 const named: { readonly [reason: string]: string } = { Timeout: "ModelTimeout", Repetition: "RepetitiveOutput" }
 
-/** How long the provider asks us to wait: AiError's field, else the headers (ms, seconds or a date; RI-006). */
+/** How long the provider asks us to wait: AiError's field, else the headers (RI-006). */
 const retryAfter = (error: AiError.AiError, now: number): number | undefined => {
   if (error.retryAfter !== undefined && Duration.isFinite(error.retryAfter)) return Duration.toMillis(error.retryAfter)
-  const headers = responseOf(error)?.headers ?? {}
+  return retryAfterOf(responseOf(error)?.headers ?? {}, now)
+}
+
+/** Milliseconds to wait as the headers of a response ask for (ms, seconds or an HTTP date); undefined if they do not. */
+export const retryAfterOf = (headers: { readonly [name: string]: unknown }, now: number): number | undefined => {
   const header = (name: string): string | undefined => {
     const key = Object.keys(headers).find((key) => key.toLowerCase() === name)
     const value = key === undefined ? undefined : headers[key]
