@@ -15,7 +15,7 @@ const names = (folder: string): ReadonlyArray<string> =>
     ([, name = ""]) => name
   )
 
-describe.each(["core", "tools", "checkpoint-sqlite", "checkpoint-redis"])("the package %s", (folder) => {
+describe.each(["core", "tools", "checkpoint-sqlite", "checkpoint-redis", "models"])("the package %s", (folder) => {
   it("has an entry of its own for every namespace, so that the types in it have a name elsewhere", () => {
     const { exports } = JSON.parse(readFileSync(join(packages, folder, "package.json"), "utf8"))
     const entries = Object.keys(exports).filter((key) => /^\.\/[A-Z]/.test(key))

@@ -1,0 +1,142 @@
+/**
+ * Turns whatever a provider package throws, or reports within a stream, into an AiError that says whether and when to
+ * come back.
+ *
+ * @since 0.1.0
+ */
+import { AISDKError, APICallError } from "@ai-sdk/provider"
+import { ModelRetry } from "@waystone/core"
+import * as Duration from "effect/Duration"
+import * as AiError from "effect/ai/AiError"
+import { isObject, own } from "./Json.ts"
+
+export type Method = "generateText" | "streamText"
+
+/** Of the headers of an answer only these are kept: the others say nothing about a failure, and may hold cookies. */
+const telling = /^(?:retry-after(?:-ms)?|(?:x-|anthropic-)?ratelimit-.*|(?:.*-)?request-id)$/
+
+/** The longest body of an answer that goes into an error, in UTF-16 units. */
+const maxBody = 2000
+
+export const make = (method: Method, reason: AiError.AiErrorReason): AiError.AiError =>
+  AiError.make({ module: "AiSdk", method, reason })
+
+/** A stream that ended too early; another try may get it whole. */
+export const cut = (url: string): AiError.AiErrorReason => network("the stream ended before the reply did", url)
+
+/** The model declined to answer. */
+export const refusal = (text: string): AiError.AiErrorReason =>
+  new AiError.ContentPolicyError({ description: text === "" ? "the model refused to answer" : text.slice(0, maxBody) })
+
+/** The reason behind anything that was thrown; `now` in ms since 1970, for a Retry-After that is a date. */
+export const reasonOf = (error: unknown, now: number): AiError.AiErrorReason => {
+  if (AiError.isAiError(error)) return error.reason
+  if (APICallError.isInstance(error)) return ofCall(error, now)
+  const reported = streamError(error)
+  if (AISDKError.isInstance(error)) return named(error)
+  if (reported !== undefined) return ofReport(reported)
+  const description = messageOf(error)
+  return isNetwork(error) ? network(description, "") : new AiError.UnknownError({ description })
+}
+
+const messageOf = (error: unknown): string =>
+  error instanceof Error ? error.message : typeof error === "string" ? error : "the provider gave no reason"
+
+const network = (description: string, url: string): AiError.AiErrorReason =>
+  // A query may hold a key.
+  new AiError.NetworkError({ reason: "TransportError", method: "POST", url: url.replace(/\?.*/s, ""), description })
+
+/** Without a status, or with a good one, the answer did not come through or cannot be read. */
+const ofCall = (error: APICallError, now: number): AiError.AiErrorReason => {
+  const { cause, message, responseBody, responseHeaders = {}, statusCode, url } = error
+  if (statusCode === undefined || statusCode < 400) {
+    return isUnreadable(cause) ? new AiError.InvalidOutputError({ description: message }) : network(message, url)
+  }
+  const kept = Object.entries(responseHeaders).filter(([name]) => telling.test(name.toLowerCase()))
+  return ofStatus(message, now, {
+    response: { status: statusCode, headers: Object.fromEntries(kept) },
+    body: responseBody?.slice(0, maxBody)
+  })
+}
+
+type Http = typeof AiError.HttpContext.Type & { readonly response: typeof AiError.HttpResponseDetails.Type }
+
+const ofStatus = (description: string, now: number, http: Http): AiError.AiErrorReason => {
+  const { headers, status } = http.response
+  if (status !== 429) return AiError.reasonFromHttpStatus({ status, http, description })
+  const wait = ModelRetry.retryAfterOf(headers, now)
+  return new AiError.RateLimitError({
+    http,
+    ...(wait === undefined ? undefined : { retryAfter: Duration.millis(wait) })
+  })
+}
+
+/** The packages' own errors: what they were given is wrong, or what they got. */
+const named = (error: AISDKError): AiError.AiErrorReason => {
+  const description = error.message
+  switch (error.name) {
+    case "AI_LoadAPIKeyError":
+      return new AiError.AuthenticationError({ kind: "MissingKey", description })
+    case "AI_EmptyResponseBodyError":
+      return network(description, "")
+    case "AI_InvalidResponseDataError":
+      // Without data: the package for compatible servers says so of a stream that broke off.
+      return Reflect.get(error, "data") === undefined ? cut("") : new AiError.InvalidOutputError({ description })
+    case "AI_JSONParseError":
+    case "AI_NoContentGeneratedError":
+    case "AI_TypeValidationError":
+      return new AiError.InvalidOutputError({ description: description.slice(0, maxBody) })
+    default:
+      return new AiError.InvalidRequestError({ description })
+  }
+}
+
+const isUnreadable = (cause: unknown): boolean =>
+  AISDKError.isInstance(cause) && (cause.name === "AI_JSONParseError" || cause.name === "AI_TypeValidationError")
+
+/** An error event of a stream that had begun well. */
+interface Report {
+  readonly message: string
+  readonly type?: string
+  readonly status?: number
+  readonly retryable?: boolean
+}
+
+const streamError = (error: unknown): Report | undefined => {
+  if (typeof error === "string") return { message: error }
+  if (!isObject(error) || error instanceof Error) return undefined
+  const inner = [error["error"], isObject(error["response"]) ? error["response"]["error"] : undefined].find(isObject)
+  if (inner !== undefined) return streamError(inner)
+  const { code, isRetryable, message, statusCode, type } = error
+  const status = [statusCode, code].find((value) => typeof value === "number" && value >= 400 && value < 600)
+  const word = [type, code].find((value) => typeof value === "string")
+  return {
+    message: typeof message === "string" ? message : "the provider reported an error within the stream",
+    ...(typeof status === "number" ? { status } : undefined),
+    ...(typeof word === "string" ? { type: word } : undefined),
+    ...(typeof isRetryable === "boolean" ? { retryable: isRetryable } : undefined)
+  }
+}
+
+/** By status, then by the provider's word for it, then by what its package thinks (RI-065, RI-099). */
+const ofReport = ({ message, retryable, status, type }: Report): AiError.AiErrorReason => {
+  if (status !== undefined) return ofStatus(message, 0, { response: { status, headers: {} } })
+  const word = type === undefined ? {} : { type }
+  const metadata = { [own]: word }
+  if (type !== undefined && /rate_?limit/i.test(type)) return new AiError.RateLimitError({ metadata })
+  if (retryable === true || (type !== undefined && transient.test(type))) {
+    return new AiError.InternalProviderError({ description: message, metadata })
+  }
+  return new AiError.UnknownError({ description: message, metadata: { [own]: { signal: "StreamError", ...word } } })
+}
+
+const transient = /overloaded|api_error|server_error|timeout|unavailable|internal/i
+
+/** The connection broke while nothing looked (undici: `terminated`, with a code in the cause). */
+const isNetwork = (error: unknown): boolean => {
+  if (!(error instanceof Error)) return false
+  if (error.name === "AbortError" || error.name === "TimeoutError") return true
+  const cause: unknown = error.cause
+  const code = [error, cause].find((one) => isObject(one) && typeof one["code"] === "string")
+  return code !== undefined || /^(?:terminated|fetch failed|network error)$/i.test(error.message)
+}

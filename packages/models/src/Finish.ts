@@ -1,0 +1,79 @@
+/**
+ * Reads how a reply ended and what it cost.
+ *
+ * @since 0.1.0
+ */
+import type { LanguageModelV4FinishReason, LanguageModelV4Usage } from "@ai-sdk/provider"
+import type * as Response from "effect/ai/Response"
+import { metadata } from "./Json.ts"
+
+export interface Ending {
+  readonly finishReason: LanguageModelV4FinishReason
+  readonly usage: LanguageModelV4Usage
+  readonly providerMetadata?: unknown
+}
+
+/** The finish part of a reply. */
+export const part = ({ finishReason, providerMetadata, usage }: Ending): Response.FinishPartEncoded => ({
+  type: "finish",
+  reason: reason(finishReason),
+  usage: tokens(usage),
+  ...metadata(providerMetadata)
+})
+
+const reasons: { readonly [unified: string]: Response.FinishReason } = {
+  stop: "stop",
+  length: "length",
+  "content-filter": "content-filter",
+  "tool-calls": "tool-calls",
+  error: "error",
+  interrupted: "error",
+  other: "other"
+}
+
+const reason = ({ raw, unified }: LanguageModelV4FinishReason): Response.FinishReason => {
+  if (raw === "pause_turn") return "pause" // Anthropic's word for a turn that is to be sent back as it is
+  if (unified === "other" && raw === undefined) return "unknown"
+  return Object.hasOwn(reasons, unified) ? (reasons[unified] ?? "other") : "other"
+}
+
+/**
+ * A stream that broke off: `interrupted`, or what two of the packages say in its place, `other` without a word from the
+ * provider.
+ */
+export const isCut = ({ finishReason: { raw, unified } }: Ending): boolean =>
+  unified === "interrupted" || (unified === "other" && raw === undefined)
+
+/** The usage of a reply that broke off: what was read is known, what would have been written is not. */
+export const cut = (ending: Ending): Response.FinishPartEncoded => {
+  const finish = part(ending)
+  return { ...finish, reason: "error", usage: { ...finish.usage, outputTokens: {} } }
+}
+
+/**
+ * The model itself said no. The packages call that a content filter; only a filter of the provider gives it a name of
+ * its own, while a refusal ends like any reply (`stop`, or no reason at all).
+ */
+export const isRefusal = ({ finishReason: { raw, unified } }: Ending): boolean =>
+  unified === "content-filter" && (raw === undefined || raw === "stop" || raw === "refusal")
+
+/** The classes do not overlap: `uncached` has no cached tokens in it, `text` no reasoning. */
+const tokens = (usage: LanguageModelV4Usage | undefined): Response.FinishPartEncoded["usage"] => {
+  const { cacheRead, cacheWrite, noCache, total } = usage?.inputTokens ?? nothing
+  const output = usage?.outputTokens ?? nothing
+  return {
+    inputTokens: {
+      total: count(total),
+      uncached: count(noCache),
+      cacheRead: count(cacheRead),
+      cacheWrite: count(cacheWrite)
+    },
+    outputTokens: { total: count(output.total), text: count(output.text), reasoning: count(output.reasoning) }
+  }
+}
+
+const nothing: { readonly [count: string]: number | undefined } = {}
+
+/** A number of tokens, or undefined: one odd number must not cost the reply. */
+const count = (value: unknown): number | undefined =>
+  typeof value === "number" && Number.isFinite(value) && value >= 0 ? Math.round(value) : undefined

@@ -1,0 +1,56 @@
+/**
+ * Asks for a whole reply.
+ *
+ * @since 0.1.0
+ */
+import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4GenerateResult } from "@ai-sdk/provider"
+import * as Clock from "effect/Clock"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import type * as AiError from "effect/ai/AiError"
+import type * as Response from "effect/ai/Response"
+import * as Faults from "./Faults.ts"
+import * as Finish from "./Finish.ts"
+import * as ForbiddenKeys from "./ForbiddenKeys.ts"
+import * as Parts from "./Parts.ts"
+
+/** What a package threw. */
+class Thrown extends Data.TaggedError("Thrown")<{ readonly error: unknown }> {}
+
+/** One request; its interruption aborts it. */
+export const make = Effect.fnUntraced(function* (
+  model: LanguageModelV4,
+  call: LanguageModelV4CallOptions,
+  tools: ReadonlyArray<{ readonly name: string }>
+): Effect.fn.Return<{ readonly parts: Array<Response.PartEncoded>; readonly notes: Array<string> }, AiError.AiError> {
+  const now = yield* Clock.currentTimeMillis
+  const result = yield* Effect.tryPromise({
+    try: (abortSignal) => ask(model, { ...call, abortSignal }),
+    catch: (error) => new Thrown({ error })
+  }).pipe(Effect.mapError(({ error }) => Faults.make("generateText", Faults.reasonOf(error, now))))
+  if (Finish.isRefusal(result)) return yield* Faults.make("generateText", Faults.refusal(textOf(result)))
+  const notes = result.warnings.map(warning)
+  const about = Parts.context(tools, (note) => notes.push(note))
+  const content = result.content.flatMap((part) => Parts.content(part, about))
+  return { parts: [Parts.responseMetadata(result.response ?? {}), ...content, Finish.part(result)], notes }
+})
+
+const ask = async (
+  model: LanguageModelV4,
+  call: LanguageModelV4CallOptions
+): Promise<LanguageModelV4GenerateResult> => {
+  try {
+    return await model.doGenerate(call)
+  } catch (error) {
+    const again = ForbiddenKeys.rereading(model, error)
+    if (again === undefined) throw error
+    return await again.doGenerate(call)
+  }
+}
+
+const textOf = ({ content }: LanguageModelV4GenerateResult): string =>
+  content.map((part) => (part.type === "text" ? part.text : "")).join("")
+
+/** What a package could not do as asked, in one line. */
+export const warning = (given: LanguageModelV4GenerateResult["warnings"][number]): string =>
+  Object.values(given).map(String).join(": ").slice(0, 300)
