@@ -256,7 +256,7 @@ it.effect("usage that no counter can be costs nothing but itself", () =>
 
 describe("a request", () => {
   const One = Tool.make("one", { description: "first", parameters: Schema.Struct({ a: Schema.String }) })
-  const Two = Tool.make("two").annotate(Tool.Strict, true)
+  const Two = Tool.make("two", { parameters: Schema.Struct({}) }).annotate(Tool.Strict, true)
   const toolkit = Toolkit.make(One, Two, Search({ max: 3 }))
   const asking = (options: object) =>
     Effect.gen(function* () {
