@@ -228,6 +228,19 @@ describe("a part that has no place is left out, and the log says so once", () =>
   )
 })
 
+it.effect.each(["toString", "constructor", "__proto__"])(
+  "a name that a package looked up among what every object inherits is %s again",
+  (name) =>
+    Effect.gen(function* () {
+      const lookUp: object = {}
+      const { model } = providing([
+        { type: "tool-call", toolCallId: "c", toolName: Reflect.get(lookUp, name), input: "{}" }
+      ])
+      const { toolCalls } = yield* Kit.withModel(model, (one) => one.generateText(deferred))
+      expect(toolCalls.map((call) => call.name)).toEqual([name])
+    })
+)
+
 it.effect("sources come through, an untitled one under its address", () =>
   Effect.gen(function* () {
     const { model } = providing([
