@@ -12,6 +12,7 @@ import * as Logger from "effect/Logger"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as Prompt from "effect/ai/Prompt"
+import type * as Response from "effect/ai/Response"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import * as Kit from "./Kit.ts"
@@ -23,10 +24,16 @@ const usage: LanguageModelV4Usage = {
 const finishReason: LanguageModelV4FinishReason = { unified: "stop", raw: "stop" }
 
 /** A provider model that answers with these parts, whatever their shape, and keeps what it was asked. */
-const providing = (content: ReadonlyArray<unknown>, more: { readonly usage?: unknown } = {}) => {
+const providing = (
+  content: ReadonlyArray<unknown>,
+  more: { readonly usage?: unknown; readonly finishReason?: LanguageModelV4FinishReason } = {}
+) => {
   const seen: Array<LanguageModelV4CallOptions> = []
   const given = [...content] as Array<LanguageModelV4Content> // what the type promises is what a test breaks
-  const ended = { usage: (more.usage ?? usage) as LanguageModelV4Usage, finishReason }
+  const ended = {
+    usage: (more.usage ?? usage) as LanguageModelV4Usage,
+    finishReason: more.finishReason ?? finishReason
+  }
   const model: LanguageModelV4 = {
     specificationVersion: "v4",
     provider: "odd.chat",
@@ -227,6 +234,32 @@ describe("a part that has no place is left out, and the log says so once", () =>
     })
   )
 })
+
+it.effect.each([
+  { unified: "other", raw: undefined },
+  { unified: "interrupted", raw: undefined },
+  { unified: "interrupted", raw: "gone" }
+] as const)("S1 a stream that ends with $unified and $raw broke off, and its input is counted", (finishReason) =>
+  Effect.gen(function* () {
+    const { model } = providing([{ type: "text", text: "He" }], { finishReason })
+    const seen: Array<Response.AnyPart> = []
+    const stream = Effect.flip(
+      Kit.withModel(model, (one) =>
+        Stream.runForEach(one.streamText(deferred), (part) => Effect.sync(() => seen.push(part)))
+      )
+    )
+    expect((yield* stream).reason).toMatchObject({ _tag: "NetworkError", reason: "TransportError" })
+    expect(seen.at(-1)).toMatchObject({ type: "finish", reason: "error", usage: { inputTokens: { total: 10 } } })
+  })
+)
+
+it.effect("S1 what a provider calls other in its own word is an end", () =>
+  Effect.gen(function* () {
+    const { model } = providing([{ type: "text", text: "He" }], { finishReason: { unified: "other", raw: "sated" } })
+    const parts = yield* Kit.withModel(model, (one) => Stream.runCollect(one.streamText(deferred)))
+    expect(parts.at(-1)).toMatchObject({ type: "finish", reason: "other" })
+  })
+)
 
 it.effect.each(["toString", "constructor", "__proto__"])(
   "a name that a package looked up among what every object inherits is %s again",
