@@ -37,7 +37,7 @@ interface Block {
 }
 
 const textBlock = (text: string): Block => ({
-  block: { type: "text", text, citations: null },
+  block: { type: "text", text },
   first: { type: "text", text: "" },
   deltas: Script.words(text).map((piece) => ({ type: "text_delta", text: piece }))
 })

@@ -16,9 +16,7 @@ export function* problems(
   options: Wire.Options,
   memory: Thinking.Memory
 ): Generator<Wire.Rejection> {
-  const key = request.headers["x-api-key"]
-  if (key === undefined) yield { status: 401, type: "authentication_error", message: "x-api-key header is required" }
-  if (key !== options.apiKey) yield { status: 401, type: "authentication_error", message: "invalid x-api-key" }
+  yield* key(request, options)
   if (request.method !== "POST") yield { ...invalid("Method Not Allowed"), status: 405 }
   if (request.headers["anthropic-version"] === undefined) yield invalid("anthropic-version: header is required")
   const body = Wire.object(request.body)
@@ -36,6 +34,16 @@ export function* problems(
   yield* Thinking.problems(body, turns, memory)
   const size = Wire.tokens(body["system"], body["messages"], body["tools"])
   if (size > options.window) yield invalid(`prompt is too long: ${size} tokens > ${options.window} maximum`)
+}
+
+/** "Errors", authentication: the key as `x-api-key`, or as a bearer token as Anthropic's own client sends it. */
+function* key({ headers }: Wire.ModelRequest, options: Wire.Options): Generator<Wire.Rejection> {
+  const no = { status: 401, type: "authentication_error" }
+  const bearer = headers["authorization"]
+  if (headers["x-api-key"] === undefined && bearer === undefined)
+    yield { ...no, message: "x-api-key header is required" }
+  if (headers["x-api-key"] !== options.apiKey && bearer !== `Bearer ${options.apiKey}`)
+    yield { ...no, message: "invalid x-api-key" }
 }
 
 function* maximum(given: unknown): Generator<Wire.Rejection> {

@@ -81,7 +81,10 @@ const start = async (options: ServeOptions) => {
     const mine = number++
     Send.answer({ response, protocol, body, number: mine }, options.script(body, mine))
   }
+  const open = new Set<ServerResponse>()
   const server = createServer((incoming, response) => {
+    open.add(response)
+    response.once("close", () => open.delete(response))
     answer(incoming, response).catch((error: unknown) => {
       rejected.push(`500 script: ${String(error)}`)
       if (response.headersSent) response.destroy()
@@ -97,10 +100,10 @@ const start = async (options: ServeOptions) => {
     rejected: Effect.sync(() => [...rejected])
   }
   const stop = async () => {
-    const closed = once(server, "close")
+    const closed = [server, ...open].map((one) => once(one, "close"))
     server.close()
     server.closeAllConnections()
-    await closed
+    await Promise.all(closed)
   }
   return { found, stop }
 }
