@@ -160,6 +160,11 @@ describe("the reasoning of openai-responses", () => {
     sealed
   )
   is(
+    "before a user message instead of its calls",
+    (a) => responses([...without("function_call", output(a)), { role: "user", content: "So?" }]),
+    no(400, /'rs_0'.*required following item/)
+  )
+  is(
     "dropped with the ids of its calls",
     (a) => responses(without("reasoning", edit("function_call", output(a), { id: undefined }))),
     [200]
