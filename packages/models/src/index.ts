@@ -1,1 +1,2 @@
 export * as AiSdk from "./AiSdk.ts"
+export * as TextProtocol from "./TextProtocol.ts"

@@ -1,0 +1,111 @@
+/**
+ * Cuts a text into what is said and the blocks that may be calls, as it arrives.
+ *
+ * Invariant
+ *   B1  Nothing of a block is given out as text before it is known not to be a call.
+ *
+ * @since 0.1.0
+ */
+
+export type Piece =
+  | { readonly _tag: "Text"; readonly text: string }
+  /** `marked`: the fence says that it is a call. `raw` is the block as it was written, fences included. */
+  | { readonly _tag: "Block"; readonly marked: boolean; readonly body: string; readonly raw: string }
+
+/** A fence, perhaps behind other text, perhaps with JSON right after it. */
+const opening = /^(.*?)(```[ \t]*([\w-]*)[ \t]*((?:[[{].*)?))\r?$/
+const closing = /^(.*?)```[ \t]*\r?$/
+/** The end of a line that is not complete, and may become a fence or a part of one. */
+const unsure = /(?:`{1,2}|```[ \t]*[\w-]*[ \t]*(?:[[{][^\n]*)?\r?)$/
+/** What models write in place of `tool`; a fence of JSON or without a name may hold a call too. */
+const marks = new Set(["tool", "tool_call", "tool-call", "tool_calls"])
+const candidates = new Set(["", "json"])
+
+type State = { readonly _tag: "Text" } | { readonly _tag: "Code" } | { readonly _tag: "Held"; readonly marked: boolean }
+
+/** One text; every call of `push` and `end` gives the pieces that are certain by then. */
+export class Blocks {
+  private state: State = { _tag: "Text" }
+  private line = ""
+  private raw = ""
+  private body = ""
+  /** The beginning of this line was given out. */
+  private midline = false
+
+  push(text: string): ReadonlyArray<Piece> {
+    const pieces: Array<Piece> = []
+    const lines = (this.line + text).split("\n")
+    this.line = lines.pop() ?? ""
+    for (const line of lines) pieces.push(...this.take(`${line}\n`))
+    if (this.state._tag !== "Held") pieces.push(...this.certain())
+    return joined(pieces)
+  }
+
+  /** What is left; a block that was not closed is one too, for its reader to judge. */
+  end(): ReadonlyArray<Piece> {
+    const pieces = this.line === "" ? [] : [...this.take(this.line)]
+    this.line = ""
+    if (this.state._tag === "Held") pieces.push(this.block(this.state.marked))
+    return joined(pieces)
+  }
+
+  /** What of the last line cannot become a fence any more. */
+  private certain(): ReadonlyArray<Piece> {
+    const at = unsure.exec(this.line)?.index ?? this.line.length
+    if (at === 0) return []
+    const text = this.line.slice(0, at)
+    this.line = this.line.slice(at)
+    this.midline ||= text.trim() !== ""
+    return [{ _tag: "Text", text }]
+  }
+
+  private take(line: string): ReadonlyArray<Piece> {
+    const begins = !this.midline
+    this.midline = false
+    if (this.state._tag === "Held") return this.hold(line, this.state.marked)
+    const text: Piece = { _tag: "Text", text: line }
+    const bare = line.replace(/\n$/, "")
+    if (this.state._tag === "Code") {
+      if (begins && closing.exec(bare)?.[1]?.trim() === "") this.state = { _tag: "Text" }
+      return [text]
+    }
+    const [, before = "", fence = "", name = "", rest = ""] = opening.exec(bare) ?? []
+    if (fence === "") return [text]
+    const marked = marks.has(name.toLowerCase())
+    const alone = begins && before.trim() === ""
+    if (!marked && !(alone && rest === "" && candidates.has(name.toLowerCase()))) {
+      if (alone && rest === "" && name !== "") this.state = { _tag: "Code" }
+      return [text]
+    }
+    this.state = { _tag: "Held", marked }
+    this.raw = rest === "" ? line.slice(before.length) : fence.slice(0, fence.length - rest.length)
+    const inside = rest === "" ? [] : this.hold(line.slice(before.length + this.raw.length), marked)
+    return before === "" ? inside : [{ _tag: "Text", text: before }, ...inside]
+  }
+
+  private hold(line: string, marked: boolean): ReadonlyArray<Piece> {
+    this.raw += line
+    const last = closing.exec(line.replace(/\n$/, ""))
+    this.body += last === null ? line : (last[1] ?? "")
+    return last === null ? [] : [this.block(marked)]
+  }
+
+  private block(marked: boolean): Piece {
+    const piece = { _tag: "Block", marked, body: this.body, raw: this.raw } as const
+    this.state = { _tag: "Text" }
+    this.raw = ""
+    this.body = ""
+    return piece
+  }
+}
+
+const joined = (pieces: ReadonlyArray<Piece>): ReadonlyArray<Piece> => {
+  const out: Array<Piece> = []
+  for (const piece of pieces) {
+    const last = out.at(-1)
+    if (piece._tag === "Text" && last?._tag === "Text")
+      out[out.length - 1] = { _tag: "Text", text: last.text + piece.text }
+    else out.push(piece)
+  }
+  return out
+}
