@@ -32,25 +32,35 @@ export const prompt = (options: LanguageModel.ProviderOptions): Prompt.Prompt =>
 const system = (content: string) => Prompt.makeMessage("system", { content })
 const text = (text: string) => Prompt.makePart("text", { text })
 
+/** Parts of a message, each text behind the first in lines of its own: the packages put texts together as they are. */
+const apart = <Part extends { readonly type: string }>(parts: ReadonlyArray<Part | Prompt.TextPart>) =>
+  parts.map((part, index) =>
+    index === 0 || !isText(part) || part.text.startsWith("\n") ? part : { ...part, text: `\n${part.text}` }
+  )
+
+const isText = (part: { readonly type: string }): part is Prompt.TextPart => part.type === "text"
+
 /** Two of one role in a row are one message: the templates of many local models refuse anything else. */
 const merge = (last: Prompt.Message, next: Prompt.Message): Prompt.Message | undefined => {
   if (last.role === "system" && next.role === "system") return system(`${next.content}\n\n${last.content}`)
   return last.role === "user" && next.role === "user"
-    ? Prompt.makeMessage("user", { content: [...last.content, ...next.content] })
+    ? Prompt.makeMessage("user", { content: apart([...last.content, ...next.content]) })
     : undefined
 }
 
 const told = (message: Prompt.Message): Prompt.Message | undefined => {
   if (message.role === "tool") {
     const results = message.content.flatMap((part) => (part.type === "tool-result" ? [text(result(part))] : []))
-    return results.length === 0 ? undefined : Prompt.makeMessage("user", { content: results })
+    return results.length === 0 ? undefined : Prompt.makeMessage("user", { content: apart(results) })
   }
   if (message.role !== "assistant") return message
   const content = message.content.flatMap((part): ReadonlyArray<Prompt.AssistantMessagePart> => {
     if (part.type === "tool-call") return [text(fenced("tool", { name: part.name, arguments: part.params }))]
     return part.type === "text" || part.type === "reasoning" || part.type === "file" ? [part] : []
   })
-  return content.length === 0 ? undefined : Prompt.makeMessage("assistant", { content, options: message.options })
+  return content.length === 0
+    ? undefined
+    : Prompt.makeMessage("assistant", { content: apart(content), options: message.options })
 }
 
 const result = ({ isFailure, name, result }: Prompt.ToolResultPart): string =>
