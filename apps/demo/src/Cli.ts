@@ -21,6 +21,7 @@ import { runs } from "./commands/Runs.ts"
 import { show } from "./commands/Show.ts"
 import { NotRepaired, spoken, Unusable } from "./Complaint.ts"
 import * as CrashProcess from "./scenario/CrashProcess.ts"
+import * as Choice from "./model/Choice.ts"
 import { Project, type Begun } from "./Project.ts"
 import { newRunId } from "./RunId.ts"
 import * as RunTests from "./RunTests.ts"
@@ -34,6 +35,7 @@ interface Wanted {
   readonly source: Begun
   readonly task?: string
   readonly scenario?: Scenario.Scenario
+  readonly model: Choice.Choice
 }
 
 const config = {
@@ -64,6 +66,7 @@ const config = {
     Flag.optional
   ),
   testLimit: Options.testLimit,
+  ...Options.model,
   crashRun: Flag.String("crash-run").pipe(
     Flag.withDescription("The id of the Run in which this process is to die; set by --scenario crash itself"),
     Flag.withHidden,
@@ -75,7 +78,7 @@ const config = {
   )
 }
 
-interface Flags {
+interface Flags extends Choice.Flags {
   readonly dir: Option.Option<string>
   readonly copy: boolean
   readonly bug: Option.Option<number>
@@ -84,9 +87,14 @@ interface Flags {
 }
 
 /** What the options ask for, or why they do not go together. */
-const wanted = Effect.fnUntraced(function* ({ bug, copy, dir, scenario, task }: Flags) {
+const wanted = Effect.fnUntraced(function* ({ bug, copy, dir, scenario, task, ...flags }: Flags) {
   const paths = yield* Path.Path
+  const model = yield* Choice.parse(flags)
+  if (Option.isSome(scenario) && model._tag !== "Offline") {
+    return yield* new Unusable({ message: "--scenario is done to the offline model: leave out --model." })
+  }
   const about = {
+    model,
     ...Option.match(task, { onNone: () => undefined, onSome: (task) => ({ task }) }),
     ...Option.match(scenario, { onNone: () => undefined, onSome: (name) => ({ scenario: Scenario.get(name) }) })
   }
@@ -116,12 +124,12 @@ const wanted = Effect.fnUntraced(function* ({ bug, copy, dir, scenario, task }: 
 
 /** Starts the Run in this process. */
 const here = (
-  { scenario, source, task }: Wanted,
+  { model, scenario, source, task }: Wanted,
   { runId, store }: { readonly runId: string; readonly store: Stores.Store }
 ) =>
   Effect.provide(
     Drive.start({ runId, task, scenario }),
-    Layers.layer({ project: Project.layer(source, runId), store, scenario })
+    Layers.layer({ project: Project.layer(source, runId), store, model, scenario })
   )
 
 /** Lets another process start the Run and die in it, then goes on with it in this one. */
@@ -145,7 +153,7 @@ const dying = Effect.fnUntraced(function* (store: Stores.Store) {
       )
     )
   }).pipe(Effect.provide(Layers.looking(store)))
-  yield* Drive.resume({ runId, store, scenario: Scenario.survivor(death) })
+  yield* Drive.resume({ runId, store, model: Choice.offline, scenario: Scenario.survivor(death) })
 })
 
 export const demo = Command.make("demo", config).pipe(
@@ -167,7 +175,7 @@ export const demo = Command.make("demo", config).pipe(
     )
   ),
   Command.withDescription(
-    "An agent that lists, reads, searches, edits and tests repairs a small Node project with a bug, or yours. No key and no " +
+    "An agent that lists, reads, searches, edits and tests repairs a small Node project with a bug, or yours. Without --model no key and no " +
       "network are needed: the model's words are scripted, and the script reacts to what the tools return. Files, " +
       "tests, loop and events are real. Exits with 0 only if the project's tests pass afterwards (and the scenario is proven)."
   ),
@@ -177,6 +185,7 @@ export const demo = Command.make("demo", config).pipe(
     { command: "npm run demo -- --scenario rate-limit", description: "See it survive a provider that refuses" },
     { command: "npm run demo -- --dir ../my-project", description: "Let it work on your own folder, in place" },
     { command: "npm run demo -- --scenario crash", description: "See its process die, and the run go on" },
+    { command: "npm run demo -- --model openai:gpt-5", description: "Let a real model do it, with your key" },
     { command: "npm run demo -- runs", description: "List the runs that are kept" },
     { command: "npm run --silent demo -- --json", description: "The same, for programs" }
   ]),

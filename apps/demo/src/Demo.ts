@@ -2,15 +2,18 @@
  * The demo: starts or resumes a Run of the repairer, shows it while it happens, then looks for itself whether the project is
  * repaired, and whether the journal proves what the scenario is about.
  */
-import { type Agent, type CheckpointStore, Run } from "@waystone/core"
+import { type Agent, type CheckpointStore, ModelInfo, Run } from "@waystone/core"
 import type { CommandRunner, FileError, Folder } from "@waystone/tools"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
 import type { Repairer } from "./Agent.ts"
+import { again } from "./model/Choice.ts"
+import { Chosen } from "./model/Models.ts"
 import { Project } from "./Project.ts"
 import * as ProjectPath from "./ProjectPath.ts"
+import * as Rejected from "./Rejected.ts"
 import * as Running from "./Running.ts"
 import * as RunTests from "./RunTests.ts"
 import type { Scenario } from "./scenario/Scenario.ts"
@@ -35,8 +38,15 @@ export interface Input {
   readonly agent: Repairer
   readonly runId: string
   /** What a new Run is to do; a Run that is there goes on with its own. */
-  readonly begin: { readonly _tag: "Start" | "Resume"; readonly task: string }
+  readonly begin: { readonly _tag: "Start"; readonly task: string } | Resumed
   readonly scenario: Scenario | undefined
+}
+
+interface Resumed {
+  readonly _tag: "Resume"
+  readonly task: string
+  /** It had failed, and may be tried again. */
+  readonly reopen: boolean
 }
 
 /** Runs it on the Project that is provided; true if everything is as it should be. */
@@ -45,6 +55,7 @@ export const run = Effect.fnUntraced(function* (input: Input): Effect.fn.Return<
   const { folder, keep, original, source } = yield* Project
   const { show } = yield* View
   const resumed = begin._tag === "Resume"
+  const model = yield* ModelInfo.ModelInfo
   const about = scenario === undefined ? undefined : { scenario: { name: scenario.name, says: scenario.says } }
   yield* show({
     _tag: "Began",
@@ -52,17 +63,19 @@ export const run = Effect.fnUntraced(function* (input: Input): Effect.fn.Return<
     folder,
     source,
     task: begin.task,
+    model,
+    scripted: (yield* Chosen)._tag === "Offline",
     ...about,
     ...(resumed ? { resumed } : undefined)
   })
   const before = yield* original === undefined ? Snapshot.take : Snapshot.of(original)
   // Whatever happens from here on, only a Run that has ended loses its folder.
   yield* keep((yield* Keeping).durable)
-  const { left, objections } = yield* driven(input, before)
-  yield* leave(runId)
+  const { left, objections, rejected } = yield* driven(input, before)
+  if (!rejected) yield* leave(runId)
   const found = yield* left ? looked(before, objections) : verify(before, objections)
   const since = resumed && original === undefined ? { since: "resume" as const } : undefined
-  const verified: Verified = { _tag: "Verified", runId, folder, source, ...since, ...found }
+  const verified: Verified = { _tag: "Verified", runId, folder, source, model, ...since, ...found }
   yield* show(verified)
   const proof = scenario === undefined ? undefined : yield* prove(scenario, verified)
   if (proof !== undefined) yield* show(proof)
@@ -75,25 +88,33 @@ const driven = Effect.fnUntraced(function* ({ agent, begin, runId }: Input, befo
   const { show } = yield* View
   const { command, durable } = yield* Keeping
   const objections: Array<string> = []
+  const choice = yield* Chosen
+  const goOn = (verb: string) => ({ goOn: `${command(`${verb} ${runId}`)}${verb === "resume" ? again(choice) : ""}` })
   let left = false
+  let rejected = false
   const running = yield* Running.make
   const updates: Stream.Stream<Update, never, Services | CheckpointStore.CheckpointStore> =
     begin._tag === "Start"
       ? Run.stream(agent, { runId, task: begin.task, session: folder })
-      : Run.streamResume(agent, { runId, by: "user" })
+      : Run.streamResume(agent, { runId, by: "user", reopen: begin.reopen })
   const interrupted = Effect.gen(function* () {
-    const goOn = (yield* pausedHere(runId)) ? { goOn: command(`resume ${runId}`) } : undefined
-    yield* show({ _tag: "Interrupted", runId, changes: Snapshot.changes(before, yield* Snapshot.take), ...goOn })
+    const more = (yield* pausedHere(runId)) ? goOn("resume") : undefined
+    yield* show({ _tag: "Interrupted", runId, changes: Snapshot.changes(before, yield* Snapshot.take), ...more })
   })
   yield* Stream.runForEach(updates, (update) => {
     const objection = objectionTo(update)
     if (objection !== undefined) objections.push(objection)
     running.note(update)
     left = isLeft(update)
+    const advice = update._tag === "Failed" ? Rejected.advice(update, choice) : undefined
+    if (advice !== undefined) {
+      rejected = true
+      const more = durable ? goOn("resume") : undefined
+      return Effect.andThen(show(update), show({ _tag: "Rejected", runId, advice, ...more }))
+    }
     if (update._tag === "Ended" && update.outcome._tag === "Suspended" && durable) {
       const asks = update.outcome.waiting.some(({ kind }) => kind !== "paused" && kind !== "retry")
-      const goOn = command(`${asks ? "show" : "resume"} ${runId}`)
-      return Effect.andThen(show(update), show({ _tag: "Rests", runId, asks, goOn }))
+      return Effect.andThen(show(update), show({ _tag: "Rests", runId, asks, ...goOn(asks ? "show" : "resume") }))
     }
     return show(update)
   }).pipe(
@@ -106,7 +127,7 @@ const driven = Effect.fnUntraced(function* ({ agent, begin, runId }: Input, befo
     Effect.tapError(() => pausedHere(runId)),
     Effect.onInterrupt(() => Effect.ignore(interrupted))
   )
-  return { left, objections }
+  return { left: left || rejected, objections, rejected }
 })
 
 /** A person left: the Run is paused, so that it can go on. False if nothing can. */

@@ -8,6 +8,8 @@ import { repairer, task as repairTask } from "./Agent.ts"
 import { NotRepaired, Unusable } from "./Complaint.ts"
 import * as Demo from "./Demo.ts"
 import { isThere, Project } from "./Project.ts"
+import { again, type Choice, offline } from "./model/Choice.ts"
+import * as Rejected from "./Rejected.ts"
 import type { Scenario } from "./scenario/Scenario.ts"
 import * as Layers from "./Layers.ts"
 import * as Status from "./Status.ts"
@@ -28,18 +30,24 @@ export const start = Effect.fnUntraced(function* ({ runId, scenario, task = repa
 export interface Again {
   readonly runId: string
   readonly store: Store
+  /** The model that goes on with it. */
+  readonly model: Choice
   /** Where its files are now, if not where it worked before. */
   readonly folder?: string | undefined
   readonly scenario?: Scenario | undefined
 }
 
 /** Goes on with a Run of the store, in the folder that it works on. */
-export const resume = Effect.fnUntraced(function* ({ folder, runId, scenario, store }: Again) {
+export const resume = Effect.fnUntraced(function* ({ folder, model, runId, scenario, store }: Again) {
   const found = yield* Effect.provide(look(runId, folder), Layers.looking(store))
   const project = Project.again(folder ?? found.folder, runId)
-  const begin = { _tag: "Resume", task: found.task } as const
-  const all = Layers.layer({ project, store, scenario })
-  return yield* Effect.provide(judged(Demo.run({ agent: repairer(), runId, begin, scenario })), all)
+  const begin = { _tag: "Resume", task: found.task, reopen: found.rejected } as const
+  const all = Layers.layer({ project, store, model, scenario })
+  return yield* Effect.provide(judged(Demo.run({ agent: repairer(), runId, begin, scenario })), all).pipe(
+    Effect.catchTag("KeyMissing", ({ message }) =>
+      Effect.fail(new Unusable({ message: `${message} The run is as it was; then: ${found.command}${again(model)}` }))
+    )
+  )
 })
 
 /**
@@ -49,7 +57,8 @@ export const resume = Effect.fnUntraced(function* ({ folder, runId, scenario, st
 export const finish = Effect.fnUntraced(function* ({ runId, store }: Pick<Again, "runId" | "store">) {
   const { session } = yield* Effect.provide(Effect.tap(Run.get(runId), ours), Layers.looking(store))
   const there = session !== undefined && (yield* isThere(session))
-  const services = Layers.layer({ project: there ? Project.again(session, runId) : Project.gone(session ?? ""), store })
+  const project = there ? Project.again(session, runId) : Project.gone(session ?? "")
+  const services = Layers.layer({ project, store, model: offline })
   yield* Run.resume(repairer(), { runId, by: "user" }).pipe(
     Effect.catchReason("Retryable", "RunBusy", () => Effect.void),
     Effect.provide(services)
@@ -69,14 +78,14 @@ const judged = <E, R>(good: Effect.Effect<boolean, E, R>) =>
 const look = Effect.fnUntraced(function* (runId: string, elsewhere: string | undefined) {
   const info = yield* Run.get(runId)
   yield* ours(info)
+  const { command } = yield* Keeping
   const driver = yield* Status.driver(info)
   if (driver !== undefined) {
-    const { command } = yield* Keeping
     return yield* new Unusable({
       message: `run ${runId} is being driven by another process. To see it: ${command(`events ${runId} --follow`)} ; to make it rest: ${command(`pause ${runId}`)} (If that process has just died, try again in 10 seconds.)`
     })
   }
-  const { session } = info
+  const { session, status } = info
   if (session === undefined)
     return yield* new Unusable({ message: `run ${runId} does not say which folder it works on.` })
   if (elsewhere === undefined && !(yield* isThere(session))) {
@@ -84,7 +93,9 @@ const look = Effect.fnUntraced(function* (runId: string, elsewhere: string | und
       message: `run ${runId} cannot go on: the folder ${session} is gone: give a copy of it by --dir.`
     })
   }
-  return { folder: session, task: Status.taskOf((yield* accepted(runId)).task) }
+  const rejected = status === "failed" && (yield* Rejected.is(runId))
+  const task = Status.taskOf((yield* accepted(runId)).task)
+  return { folder: session, task, rejected, command: command(`resume ${runId}`) }
 })
 
 /** The first event of every Run. */

@@ -10,7 +10,8 @@ import * as Layer from "effect/Layer"
 import type * as Path from "effect/Path"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import type { Repairer } from "./Agent.ts"
-import * as OfflineModel from "./model/OfflineModel.ts"
+import type { Choice } from "./model/Choice.ts"
+import * as Models from "./model/Models.ts"
 import { Project, type ProjectError } from "./Project.ts"
 import * as RunTests from "./RunTests.ts"
 import type { Scenario } from "./scenario/Scenario.ts"
@@ -22,18 +23,20 @@ export type Provided = Agent.Services<Repairer> | CommandRunner.CommandRunner | 
 export type ServicesError =
   | ProjectError
   | Stores.StoreUnusable
+  | Models.ModelUnusable
   | FileError.FolderUnavailable
   | CommandRunner.CommandOptionsInvalid
 
 interface Wanted {
   readonly project: Layer.Layer<Project, ProjectError, FileSystem | Path.Path>
   readonly store: Stores.Store
+  readonly model: Choice
   /** What is done to the services. */
   readonly scenario?: Scenario | undefined
 }
 
 /** The store is opened last, when it is certain that it does not lie in the folder. */
-export const layer = ({ project, scenario, store }: Wanted): Layer.Layer<Provided, ServicesError, Platform> => {
+export const layer = ({ model, project, scenario, store }: Wanted): Layer.Layer<Provided, ServicesError, Platform> => {
   const folder = Layer.unwrap(
     Project.use(({ folder, source }) => Effect.succeed(source._tag === "Gone" ? gone(folder) : Folder.layer(folder)))
   )
@@ -48,7 +51,7 @@ export const layer = ({ project, scenario, store }: Wanted): Layer.Layer<Provide
   return Layer.mergeAll(
     FileTools.layer,
     RunTests.layer,
-    OfflineModel.layer(scenario?.disturb),
+    Models.layer(model, scenario?.disturb),
     ProcessOwner.layer
   ).pipe(Layer.provideMerge(wrapped), Layer.provideMerge(project))
 }

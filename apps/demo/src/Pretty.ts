@@ -6,6 +6,7 @@ import type { RunEvent, RunUpdate } from "@waystone/core"
 import { FileTools } from "@waystone/tools"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
+import * as ModelName from "./model/ModelName.ts"
 import * as RunTests from "./RunTests.ts"
 import type { Source } from "./Project.ts"
 import type { Began, Crashed, Interrupted, Shown, Verified } from "./Shown.ts"
@@ -69,6 +70,10 @@ const worded = (style: Style, printed: Printed, shown: Shown): readonly [Printed
     case "Rests":
       return lines(printed, [
         `${shown.asks ? "What it waits for, and what can be done" : "It can go on"}: ${shown.goOn}`
+      ])
+    case "Rejected":
+      return lines(printed, [
+        `${shown.advice}${shown.goOn === undefined ? "" : ` Then the run can go on: ${shown.goOn}`}`
       ])
     case "Crashed":
       return lines(printed, ["", ...crashed(style, shown)])
@@ -190,11 +195,16 @@ const head = (text: string): string => (text.length <= width ? text : `${text.sl
 
 const tokens = (usage: Usage.Usage): string => `${Usage.total(usage) - usage.output} tokens in, ${usage.output} out`
 
-const began = (style: Style, { folder, resumed, runId, scenario, source, task }: Began): ReadonlyArray<string> => [
+const began = (
+  style: Style,
+  { folder, model, resumed, runId, scenario, scripted, source, task }: Began
+): ReadonlyArray<string> => [
   style.bold(
     resumed ? "Waystone demo: a run goes on where it was." : "Waystone demo: a coding agent repairs a Node project."
   ),
-  "No key is needed: the model's words are scripted; files, tests, loop and events are real.",
+  scripted
+    ? "No key is needed: the model's words are scripted; files, tests, loop and events are real."
+    : `The model is ${ModelName.of(model)}.`,
   `Task: ${task}`,
   ...(scenario === undefined ? [] : [`Scenario ${scenario.name}: ${scenario.says}.`]),
   place(source, folder),
@@ -252,6 +262,7 @@ const verified = (style: Style, shown: Verified): ReadonlyArray<string> => [
   ...(shown.untested ? [] : [style.bold("The tests, run once more by the demo itself")]),
   ...(shown.report === undefined ? [] : [`  ${Tap.summary(shown.report)}`]),
   ...shown.objections.map((objection) => style.red(`  ${objection}`)),
+  `Model: ${ModelName.of(shown.model)}`,
   ...(shown.source._tag === "Copy" ? [`The copy is kept in ${shown.folder}`] : []),
   "",
   `${shown.repaired ? style.green("Repaired.") : style.red("Not repaired.")} ${style.dim(`run ${shown.runId}`)}`

@@ -2,7 +2,7 @@
  * Names what the demo shows, in this order: that it began, what happens to the Run, what the demo found afterwards, and
  * what a scenario has proven.
  */
-import type { Run, RunUpdate } from "@waystone/core"
+import type { ModelInfo, Run, RunUpdate } from "@waystone/core"
 import type { Source } from "./Project.ts"
 import type { Change } from "./Snapshot.ts"
 import type { Report } from "./Tap.ts"
@@ -13,6 +13,9 @@ export interface Began {
   readonly folder: string
   readonly source: Source
   readonly task: string
+  readonly model: ModelInfo.ModelInfo
+  /** That model follows a script. */
+  readonly scripted: boolean
   /** What is about to be done to the Run, if something is. */
   readonly scenario?: { readonly name: string; readonly says: string }
   /** The Run was there before and goes on. */
@@ -47,6 +50,16 @@ export interface Rests {
   readonly goOn: string
 }
 
+/** A provider took no request of the Run, which has failed; it can go on with another key or another model. */
+export interface Rejected {
+  readonly _tag: "Rejected"
+  readonly runId: string
+  /** What to do about it. */
+  readonly advice: string
+  /** The command that goes on with it then; missing where nothing is kept. */
+  readonly goOn?: string
+}
+
 /** The process that drove the Run died. */
 export interface Crashed {
   readonly _tag: "Crashed"
@@ -62,6 +75,7 @@ export interface Verified {
   readonly runId: string
   readonly folder: string
   readonly source: Source
+  readonly model: ModelInfo.ModelInfo
   readonly repaired: boolean
   /** Why it does not count as repaired. */
   readonly objections: ReadonlyArray<string>
@@ -87,4 +101,4 @@ export interface Proof {
 
 export type Update = RunUpdate.RunUpdate<string, Run.StartError | Run.ResumeError>
 
-export type Shown = Began | Update | StillRunning | Interrupted | Rests | Crashed | Verified | Proof
+export type Shown = Began | Update | StillRunning | Interrupted | Rests | Rejected | Crashed | Verified | Proof

@@ -24,19 +24,23 @@ afterEach(() => {
 /** Where it keeps its Runs by default. */
 export const standardFile = () => join(own.home, "data/waystone/runs.db")
 
-const run = (program: ReadonlyArray<string>): ChildProcess =>
+const run = (program: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}): ChildProcess =>
   spawn(process.execPath, program, {
     env: {
       PATH: process.env["PATH"],
       HOME: own.home,
       XDG_DATA_HOME: join(own.home, "data"),
       TMPDIR: own.temporary,
-      NODE_COMPILE_CACHE: join(bundle, "compiled")
+      NODE_COMPILE_CACHE: join(bundle, "compiled"),
+      ...env
     },
     stdio: ["ignore", "pipe", "pipe"]
   })
 
 export const start = (...args: ReadonlyArray<string>) => run([join(bundle, "main.mjs"), ...args])
+/** As `start`, with more variables. */
+export const startWith = (env: Readonly<Record<string, string>>, ...args: ReadonlyArray<string>) =>
+  run([join(bundle, "main.mjs"), ...args], env)
 /** From its sources, as `npm run demo` does. */
 export const startSources = (...args: ReadonlyArray<string>) => run(["--conditions=@waystone/source", main, ...args])
 

@@ -8,6 +8,7 @@ import * as Layer from "effect/Layer"
 import * as Path from "effect/Path"
 import * as Runtime from "effect/Runtime"
 import type * as Scope from "effect/Scope"
+import { offline } from "../src/model/Choice.ts"
 import { Pace } from "../src/model/OfflineModel.ts"
 import { bundled, Project } from "../src/Project.ts"
 import type { Scenario } from "../src/scenario/Scenario.ts"
@@ -42,7 +43,12 @@ export const written = Effect.fnUntraced(function* (files: Readonly<Record<strin
 
 /** What a Run in place on `folder` needs, kept in memory. */
 export const services = (folder: string, runId: string, scenario?: Scenario) =>
-  Layers.layer({ project: Project.layer({ _tag: "InPlace", folder }, runId), store: { _tag: "Memory" }, scenario })
+  Layers.layer({
+    project: Project.layer({ _tag: "InPlace", folder }, runId),
+    store: { _tag: "Memory" },
+    model: offline,
+    scenario
+  })
 
 interface Options {
   /** Takes the place of some of the services. */

@@ -50,6 +50,26 @@ export const dir = Flag.String("dir").pipe(
   Flag.optional
 )
 
+/** Which model answers. */
+export const model = {
+  model: Flag.String("model").pipe(
+    Flag.withMetavar("provider:name"),
+    Flag.withDescription(
+      "Ask a real model: anthropic:<name>, openai:<name> (responses), google:<name>, ollama:<name> or openai-compatible:<name> (chat completions; with --base-url). Keys are read from ANTHROPIC_API_KEY, OPENAI_API_KEY, GOOGLE_GENERATIVE_AI_API_KEY or GEMINI_API_KEY, and OPENAI_COMPATIBLE_API_KEY; addresses also from ANTHROPIC_BASE_URL and OPENAI_BASE_URL. By default a scripted model answers, without network"
+    ),
+    Flag.optional
+  ),
+  baseUrl: Flag.String("base-url").pipe(
+    Flag.withMetavar("https://host/v1"),
+    Flag.withDescription("Where that model is asked"),
+    Flag.optional
+  ),
+  textProtocol: Flag.Boolean("text-protocol").pipe(
+    Flag.withDescription("That model has no tools of its own: tell it of them, and let it call them, in text"),
+    Flag.withDefault(false)
+  )
+}
+
 export const testLimit = Flag.Int("test-limit").pipe(
   Flag.withMetavar("seconds"),
   Flag.withDescription("How long a run of the project's tests may take before it is killed"),

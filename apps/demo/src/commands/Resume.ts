@@ -8,6 +8,7 @@ import * as Command from "effect/cli/Command"
 import { NotRepaired, spoken } from "../Complaint.ts"
 import * as Ending from "../Ending.ts"
 import * as Layers from "../Layers.ts"
+import * as Choice from "../model/Choice.ts"
 import * as RunTests from "../RunTests.ts"
 import * as Drive from "../Drive.ts"
 import { View } from "../View.ts"
@@ -16,10 +17,11 @@ import * as Options from "./Options.ts"
 
 export const resume = Command.make(
   "resume",
-  { run: Options.run, dir: Options.dir, testLimit: Options.testLimit },
-  ({ dir, run, testLimit }) =>
+  { run: Options.run, dir: Options.dir, testLimit: Options.testLimit, ...Options.model },
+  ({ dir, run, testLimit, ...flags }) =>
     Effect.gen(function* () {
       const { json, store } = yield* Options.kept
+      const model = yield* Choice.parse(flags)
       const folder = Option.getOrUndefined(yield* Options.located(dir))
       const ending = folder === undefined ? yield* Effect.provide(Ending.found(run), Layers.looking(store)) : undefined
       if (ending !== undefined) {
@@ -28,10 +30,10 @@ export const resume = Command.make(
         yield* print(said(line, { _tag: "Over", runId: run, status, repaired }))
         return yield* repaired ? Effect.void : new NotRepaired()
       }
-      return yield* Effect.provide(Drive.resume({ runId: run, store, folder }), View.layer({ json }))
+      return yield* Effect.provide(Drive.resume({ runId: run, store, model, folder }), View.layer({ json }))
     }).pipe(Effect.provideService(RunTests.Limit, Duration.seconds(testLimit)), spoken)
 ).pipe(
   Command.withDescription(
-    "Go on with a Run that was interrupted, is paused, or whose process died: nothing that was done is done again. Of one that has ended and whose folder is gone it says what came of it. Exits as the demo does"
+    "Go on with a Run that was interrupted, is paused, or whose process died: nothing that was done is done again. The model is the one that is named now. Of one that has ended and whose folder is gone it says what came of it. Exits as the demo does"
   )
 )

@@ -1,7 +1,7 @@
 /**
  * `show` tells of one Run what it waits for, and what came of every call.
  */
-import { Run } from "@waystone/core"
+import { type ModelInfo, Run, type RunEvent } from "@waystone/core"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -10,6 +10,7 @@ import * as Calls from "../Calls.ts"
 import { spoken } from "../Complaint.ts"
 import * as Layers from "../Layers.ts"
 import * as Drive from "../Drive.ts"
+import * as Rejected from "../Rejected.ts"
 import * as Status from "../Status.ts"
 import { Keeping } from "../Stores.ts"
 import { printer } from "./Print.ts"
@@ -23,8 +24,11 @@ export const show = Command.make("show", { run: Options.run }, ({ run }) =>
     const print = yield* printer(json)
     const found = yield* Effect.provide(details(run), Layers.looking(store))
     const now = yield* Clock.currentTimeMillis
-    const { calls, info, task, waits } = found
-    yield* print({ json: { _tag: "Run", ...info, waiting: waits, task, calls }, lines: Words.detailed(found, now) })
+    const { calls, goOn, info, model, task, waits } = found
+    yield* print({
+      json: { _tag: "Run", ...info, waiting: waits, task, model, goOn, calls },
+      lines: Words.detailed(found, now)
+    })
   }).pipe(spoken)
 ).pipe(Command.withDescription("Show one Run: its task, what it waits for and since when, and what came of every call"))
 
@@ -36,6 +40,22 @@ const details = Effect.fnUntraced(function* (runId: string) {
   const { command } = yield* Keeping
   const known = { runId, entries, checkpoints: yield* Run.checkpoints(runId), command }
   const waits = info.waiting.map((wait) => ({ ...wait, wayOut: WayOut.of(known, wait) }))
-  const found: Words.Detailed = { info, status: yield* Status.worded(info), task, calls, waits }
+  const last = entries.map(({ event }) => event).findLast((event) => event._tag === "TurnStarted")
+  const goOn = (yield* Rejected.is(runId)) ? { goOn: command(`resume ${runId} --model …`) } : undefined
+  const found: Words.Detailed = {
+    info,
+    status: yield* Status.worded(info),
+    task,
+    calls,
+    waits,
+    ...(last === undefined ? undefined : { model: modelOf(last) }),
+    ...goOn
+  }
   return found
+})
+
+const modelOf = ({ model, provider, server }: RunEvent.Of<"TurnStarted">): ModelInfo.ModelInfo => ({
+  ...(provider === undefined ? undefined : { provider }),
+  ...(model === undefined ? undefined : { model }),
+  ...(server === undefined ? undefined : { server })
 })

@@ -1,8 +1,9 @@
 /**
  * Words Runs, calls and events for people.
  */
-import { type Run, type RunEvent, Usage } from "@waystone/core"
+import { type ModelInfo, type Run, type RunEvent, Usage } from "@waystone/core"
 import type * as Calls from "../Calls.ts"
+import * as ModelName from "../model/ModelName.ts"
 import type { Style } from "../Style.ts"
 
 /** How long ago, in the largest unit that fits. */
@@ -47,6 +48,10 @@ export const row = ({ info, status }: Listed, now: number): ReadonlyArray<string
 
 export interface Detailed extends Listed {
   readonly task: string
+  /** The model that was asked last. */
+  readonly model?: ModelInfo.ModelInfo
+  /** A provider took no request: the command that goes on with another key or model. */
+  readonly goOn?: string
   readonly calls: ReadonlyArray<Calls.Call>
   readonly waits: ReadonlyArray<Run.RunInfo["waiting"][number] & { readonly wayOut: string }>
 }
@@ -55,7 +60,7 @@ const width = 100
 const head = (text: string): string => (text.length <= width ? text : `${text.slice(0, width)} …`)
 
 export const detailed =
-  ({ calls, info, status, task, waits }: Detailed, now: number) =>
+  ({ calls, goOn, info, model, status, task, waits }: Detailed, now: number) =>
   ({ bold, dim, green, red }: Style) => [
     bold(`Run ${info.runId}`),
     ...table([
@@ -63,6 +68,7 @@ export const detailed =
       ["  agent", `${info.agent} ${info.version}`],
       ["  task", task],
       ["  folder", info.session ?? "unknown"],
+      ...(model === undefined ? [] : [["  model", ModelName.of(model)]]),
       ["  begun", new Date(info.createdAt).toISOString()],
       ["  turns", `${info.turn}, in ${info.attempts} ${info.attempts === 1 ? "attempt" : "attempts"}`],
       ["  tokens", `${Usage.total(info.usage) - info.usage.output} in, ${info.usage.output} out`],
@@ -72,6 +78,7 @@ export const detailed =
       `  waits (${kind}) since ${new Date(since).toISOString()}, ${age(now - since)}: ${name ?? id}${reason === undefined ? "" : `, ${reason}`}`,
       `    ${wayOut}`
     ]),
+    ...(goOn === undefined ? [] : [`  to go on with another key or model: ${goOn}`]),
     bold(calls.length === 0 ? "No calls" : "Calls"),
     ...calls.map(({ arguments: given, callId, ending, isFailure, name, starts }) => {
       const mark = ending === undefined ? "…" : isFailure ? red("✗") : green("✓")
