@@ -16,7 +16,8 @@ const reply: Script.Reply = {
   usage: { input: 20, cacheRead: 100, cacheWrite: 5, output: 30, reasoning: 12 }
 }
 
-const golden = (name: string) => Effect.promise(() => readFile(join(import.meta.dirname, "servers/golden", name), "utf8"))
+const golden = (name: string) =>
+  Effect.promise(() => readFile(join(import.meta.dirname, "servers/golden", name), "utf8"))
 
 const asked = (protocol: Client.Name) =>
   protocol === "openai-responses"
