@@ -160,6 +160,40 @@ describe("a key", () => {
   )
 })
 
+describe.skipIf(process.platform === "win32")("a process that is killed", () => {
+  it.live("RI-092 leaves in SQLite what the model signed, and another process sends it on unchanged", () =>
+    Effect.gen(function* () {
+      const protocol = "openai-responses"
+      const hanging = { at: 2 }
+      const server = yield* serve({
+        protocol,
+        script: (body, number) => (number === hanging.at ? Script.hang : answering(protocol)(body, number)),
+        apiKey: key
+      })
+      const env = { OPENAI_API_KEY: key, OPENAI_BASE_URL: `${server.url}/v1` }
+      const child = startWith(env, "--model", "openai:gpt-5")
+      const first = finished(child)
+      yield* Effect.repeat(Effect.sleep("20 millis"), {
+        until: () => Effect.map(server.requests, ({ length }) => length > hanging.at)
+      })
+      child.kill("SIGKILL")
+      const { out } = yield* Effect.promise(() => first)
+      const before = (yield* server.requests).length
+      const again = yield* done(env, "resume", idIn(out), "--model", "openai:gpt-5")
+      const rejected = yield* server.rejected
+      expect({ rejected, err: again.err, code: again.code }, again.out).toEqual({ rejected: [], err: "", code: 0 })
+      const signed = (yield* server.requests).map(({ body }) =>
+        Wire.objects(Wire.object(body)["input"])
+          .filter(({ type }) => type === "reasoning")
+          .map((item) => item["encrypted_content"])
+      )
+      expect(signed[before]).toHaveLength(hanging.at)
+      expect(signed[before]).toEqual(signed[before - 1])
+      for (const one of signed[before] ?? []) expect(one).toEqual(expect.stringMatching(/^\S{20,}$/))
+    })
+  )
+})
+
 describe("what is asked for wrongly is said, and nothing is begun", () => {
   it.live.each([
     { args: ["--model", "gpt-5"], said: '--model "gpt-5" names no model' },
