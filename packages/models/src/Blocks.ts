@@ -7,8 +7,13 @@
  * @since 0.1.0
  */
 
+export interface Text {
+  readonly _tag: "Text"
+  readonly text: string
+}
+
 export type Piece =
-  | { readonly _tag: "Text"; readonly text: string }
+  | Text
   /** `marked`: the fence says that it is a call. `raw` is the block as it was written, fences included. */
   | { readonly _tag: "Block"; readonly marked: boolean; readonly body: string; readonly raw: string }
 
@@ -99,13 +104,18 @@ export class Blocks {
   }
 }
 
-const joined = (pieces: ReadonlyArray<Piece>): ReadonlyArray<Piece> => {
-  const out: Array<Piece> = []
-  for (const piece of pieces) {
+/** Texts that follow each other as one. */
+export const joined = <Other extends { readonly _tag: string }>(
+  all: ReadonlyArray<Text | Other>
+): ReadonlyArray<Text | Other> => {
+  const out: Array<Text | Other> = []
+  for (const piece of all) {
     const last = out.at(-1)
-    if (piece._tag === "Text" && last?._tag === "Text")
+    if (isText(piece) && last !== undefined && isText(last))
       out[out.length - 1] = { _tag: "Text", text: last.text + piece.text }
     else out.push(piece)
   }
   return out
 }
+
+const isText = (piece: { readonly _tag: string }): piece is Text => piece._tag === "Text"

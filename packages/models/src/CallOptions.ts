@@ -3,11 +3,11 @@
  *
  * @since 0.1.0
  */
-import type { LanguageModelV4CallOptions, SharedV4ProviderOptions } from "@ai-sdk/provider"
+import type { LanguageModelV4CallOptions } from "@ai-sdk/provider"
 import type { ModelInfo } from "@waystone/core"
 import type * as LanguageModel from "effect/ai/LanguageModel"
 import * as Tool from "effect/ai/Tool"
-import { toObject } from "./Json.ts"
+import { providerOptions, toObject } from "./Json.ts"
 import * as WirePrompt from "./WirePrompt.ts"
 import * as WireTools from "./WireTools.ts"
 
@@ -51,21 +51,13 @@ const levels = ["provider-default", "none", "minimal", "low", "medium", "high", 
 
 /** The settings that the packages know; a value of another type is left out. */
 const settingsOf = (settings: ModelInfo.ModelSettings): Settings => {
-  const { providerOptions, reasoning, stopSequences } = settings
+  const { reasoning, stopSequences } = settings
   const counts = numbers.flatMap((name) => (typeof settings[name] === "number" ? [[name, settings[name]]] : []))
   const level = levels.find((one) => one === reasoning)
   return {
     ...Object.fromEntries(counts),
     ...(Array.isArray(stopSequences) ? { stopSequences: stopSequences.map(String) } : undefined),
     ...(level === undefined ? undefined : { reasoning: level }),
-    ...(providerOptions === undefined ? undefined : { providerOptions: byProvider(providerOptions) })
+    ...providerOptions(toObject(settings["providerOptions"]) ?? {})
   }
 }
-
-const byProvider = (given: unknown): SharedV4ProviderOptions =>
-  Object.fromEntries(
-    Object.entries(toObject(given) ?? {}).flatMap(([provider, value]) => {
-      const object = toObject(value)
-      return object === undefined ? [] : [[provider, object]]
-    })
-  )

@@ -5,7 +5,6 @@
  */
 import type { JSONObject, JSONValue, SharedV4ProviderOptions } from "@ai-sdk/provider"
 import type * as Schema from "effect/Schema"
-import type * as Prompt from "effect/ai/Prompt"
 
 /** Under this key stands what this package itself keeps with a part; it is never sent to a provider. */
 export const own = "waystone"
@@ -42,10 +41,10 @@ export const metadata = (given: unknown, kept?: Metadata): { readonly metadata?:
   return { metadata: kept === undefined ? json : { ...json, [own]: kept } }
 }
 
-/** The same metadata on its way back, as the provider packages take it. */
-export const providerOptions = (
-  options: Prompt.ProviderOptions
-): { readonly providerOptions?: SharedV4ProviderOptions } => {
+/** The same metadata on its way back, or settings, as the provider packages take them: an object for each provider. */
+export const providerOptions = (options: {
+  readonly [provider: string]: unknown
+}): { readonly providerOptions?: SharedV4ProviderOptions } => {
   const entries = Object.entries(options).flatMap(([provider, value]) => {
     const object = provider === own ? undefined : toObject(value)
     return object === undefined ? [] : [[provider, object] as const]

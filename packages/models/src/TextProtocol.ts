@@ -15,6 +15,7 @@ import * as Stream from "effect/Stream"
 import * as AiError from "effect/ai/AiError"
 import * as LanguageModel from "effect/ai/LanguageModel"
 import * as Response from "effect/ai/Response"
+import { joined } from "./Blocks.ts"
 import { Reading, type Said } from "./Reading.ts"
 import * as Told from "./Told.ts"
 
@@ -78,18 +79,6 @@ const whole = (
       })
     })
   })
-
-/** Text that parts of a reply share is one part. */
-const joined = (all: ReadonlyArray<Said>): ReadonlyArray<Said> => {
-  const out: Array<Said> = []
-  for (const said of all) {
-    const last = out.at(-1)
-    if (said._tag === "Text" && last?._tag === "Text")
-      out[out.length - 1] = { _tag: "Text", text: last.text + said.text }
-    else out.push(said)
-  }
-  return out
-}
 
 const streamed = (
   model: LanguageModel.LanguageModel,
