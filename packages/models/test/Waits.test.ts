@@ -88,12 +88,12 @@ describe.each(spoken)("$protocol", (one) => {
           Effect.forkChild
         )
         yield* until(Effect.sync(() => waits.length === 1))
+        expect(waits).toEqual([ms])
         yield* TestClock.adjust(Duration.millis(ms - 1))
         yield* really(20)
         expect(yield* count(server)).toBe(1)
         yield* TestClock.adjust("1 millis")
         yield* Fiber.join(running)
-        expect(waits).toEqual([ms])
         expect(yield* count(server)).toBe(2)
         expect(yield* tries).toMatchObject([{ failure: { status: 429 } }, {}])
         // No request is left to come.
@@ -109,8 +109,11 @@ describe.each(spoken)("$protocol", (one) => {
       const server = yield* once(Script.status(429, { "retry-after": "86400" }))
       const agent = Agent.make("a", { instructions: "i" })
       yield* Effect.gen(function* () {
-        const exit = yield* Effect.flip(Run.start(agent, { runId: "r", task: "go" }))
-        expect(exit).toMatchObject({ _tag: "Retryable", reason: { _tag: "ModelUnavailable" } })
+        const running = yield* Effect.forkChild(Effect.flip(Run.start(agent, { runId: "r", task: "go" })))
+        yield* until(Effect.map(count(server), (asked) => asked === 1))
+        yield* really(50)
+        yield* TestClock.adjust("1 minute")
+        expect(yield* Fiber.join(running)).toMatchObject({ _tag: "Retryable", reason: { _tag: "ModelUnavailable" } })
         expect(yield* Run.get("r")).toMatchObject({
           status: "waiting",
           wakeAt: 86_400_000,
