@@ -44,9 +44,9 @@ describe.each(Wire.protocols.flatMap((protocol) => asks.map((one) => ({ ...one, 
   ({ ask, how, protocol }) => {
     it.live.each([
       { status: 400, tag: "InvalidRequestError", class: "fatal" },
-      { status: 401, tag: "AuthenticationError", class: "fatal" },
-      { status: 403, tag: "AuthenticationError", class: "fatal" },
-      { status: 404, tag: "UnknownError", class: "fatal" },
+      { status: 401, tag: "AuthenticationError", class: "elsewhere" },
+      { status: 403, tag: "AuthenticationError", class: "elsewhere" },
+      { status: 404, tag: "UnknownError", class: "elsewhere" },
       { status: 408, tag: "UnknownError", class: "retry" },
       { status: 409, tag: "UnknownError", class: "retry" },
       { status: 413, tag: "UnknownError", class: "fatal" },
