@@ -188,7 +188,8 @@ const usageOf = (
   failed: Replies.TryError | undefined
 ): Usage.Usage => {
   const guess = () => Usage.estimate(Replies.lengthOf(prompt), progress.chars)
-  const reported = Replies.usageOf(progress.parts)
+  const told = failed === undefined || failed === "stopped" ? undefined : Replies.usageOfError(failed)
+  const reported = Replies.usageOf(progress.parts) ?? told
   if (reported !== undefined) return Usage.fromReport(reported, guess)
   const inFlight = progress.chars > 0 || (failed !== undefined && Replies.wasInFlight(failed))
   return inFlight ? guess() : Usage.zero

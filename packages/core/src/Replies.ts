@@ -5,11 +5,12 @@
  */
 import * as Cause from "effect/Cause"
 import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as AiError from "effect/ai/AiError"
 import * as Prompt from "effect/ai/Prompt"
-import type * as Response from "effect/ai/Response"
+import * as Response from "effect/ai/Response"
 import { checker } from "./EventShape.ts"
 import type { Reply } from "./Interceptor.ts"
 import { maxArguments, maxReply, tooLong } from "./Calls.ts"
@@ -53,6 +54,14 @@ export const lengthOf = (prompt: Prompt.Prompt): number =>
 /** What the provider said about usage. */
 export const usageOf = (parts: ReadonlyArray<Response.AnyPart>): Response.Usage | undefined =>
   parts.findLast((part) => part.type === "finish")?.usage
+
+const spent = Schema.decodeUnknownOption(
+  Schema.Struct({ metadata: Schema.Struct({ waystone: Schema.Struct({ usage: Response.Usage }) }) })
+)
+
+/** What a reply cost that its adapter made an error of, a refusal for one: `waystone.usage` in the reason's metadata. */
+export const usageOfError = ({ reason }: AiError.AiError): Response.Usage | undefined =>
+  Option.getOrUndefined(spent(reason))?.metadata.waystone.usage
 
 /** A reply as TurnCompleted keeps it. */
 export const read = ({

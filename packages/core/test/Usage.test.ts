@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
+import * as AiError from "effect/ai/AiError"
 import * as LanguageModel from "effect/ai/LanguageModel"
 import type * as Response from "effect/ai/Response"
 import { TestClock } from "effect/testing"
@@ -13,7 +14,7 @@ import * as ScriptedModel from "../src/testing/ScriptedModel.ts"
 import * as Usage from "../src/Usage.ts"
 import { agentOf, during, failure, guard, journal, ofKind, scene, status, steady } from "./support/turns.ts"
 
-const { call, delta, error, hang, reply, stream, text, wait } = ScriptedModel
+const { call, delta, error, fail, hang, reply, stream, text, wait } = ScriptedModel
 const input = { runId: "r", task: "go" }
 const of = (usage: Partial<Usage.Usage>): Usage.Usage => ({ ...Usage.zero, ...usage })
 
@@ -170,6 +171,27 @@ describe("RI-101 tries that fail are paid for", () => {
         )
         expect(yield* Run.get("r")).not.toHaveProperty("costUnknown")
       }).pipe(Effect.provide([prices, steady]))
+    )
+  )
+
+  const cost = (usage: AiError.ProviderMetadata[string]) =>
+    new AiError.ContentPolicyError({ description: "no", metadata: { waystone: { usage } } })
+
+  it.effect.each([
+    {
+      told: { inputTokens: { total: 90, cacheRead: 40 }, outputTokens: { total: 7 } },
+      counted: of({ input: 50, cacheRead: 40, output: 7 })
+    },
+    { told: { inputTokens: { total: "90" }, outputTokens: {} }, counted: Usage.zero },
+    { told: null, counted: Usage.zero }
+  ])("what an adapter says that its error cost is counted, if it is usage: $told", ({ counted, told }) =>
+    scene([fail(cost(told))], () =>
+      Effect.gen(function* () {
+        const error = yield* failure(Run.start(yield* agentOf(), input))
+        expect(error).toMatchObject({ reason: { _tag: "ModelRefusal" } })
+        const [turn] = ofKind(yield* journal("r"), "TurnFailed")
+        expect(turn?.usage).toEqual(counted)
+      })
     )
   )
 

@@ -8,7 +8,8 @@ import { AISDKError, APICallError } from "@ai-sdk/provider"
 import { ModelRetry } from "@waystone/core"
 import * as Duration from "effect/Duration"
 import * as AiError from "effect/ai/AiError"
-import { isObject, own } from "./Json.ts"
+import type * as Response from "effect/ai/Response"
+import { isObject, metadata, own } from "./Json.ts"
 
 export type Method = "generateText" | "streamText"
 
@@ -24,9 +25,12 @@ export const make = (method: Method, reason: AiError.AiErrorReason): AiError.AiE
 /** A stream that ended too early; another try may get it whole. */
 export const cut = (url: string): AiError.AiErrorReason => network("the stream ended before the reply did", url)
 
-/** The model declined to answer. */
-export const refusal = (text: string): AiError.AiErrorReason =>
-  new AiError.ContentPolicyError({ description: text === "" ? "the model refused to answer" : text.slice(0, maxBody) })
+/** The model declined to answer; core counts the usage that stands in the metadata. */
+export const refusal = (text: string, usage?: Response.FinishPartEncoded["usage"]): AiError.AiErrorReason =>
+  new AiError.ContentPolicyError({
+    description: text === "" ? "the model refused to answer" : text.slice(0, maxBody),
+    ...metadata(usage === undefined ? undefined : { [own]: { usage } })
+  })
 
 /** The reason behind anything that was thrown; `now` in ms since 1970, for a Retry-After that is a date. */
 export const reasonOf = (error: unknown, now: number): AiError.AiErrorReason => {
@@ -36,8 +40,12 @@ export const reasonOf = (error: unknown, now: number): AiError.AiErrorReason => 
   if (AISDKError.isInstance(error)) return named(error)
   if (reported !== undefined) return ofReport(reported)
   const description = messageOf(error)
+  if (unreadEvent.test(description)) return new AiError.InvalidOutputError({ description })
   return isNetwork(error) ? network(description, "") : new AiError.UnknownError({ description })
 }
+
+/** What the package for Anthropic throws, as a plain Error, at a stream whose first event is no JSON. */
+const unreadEvent = /^Expected a normalized \w+ stream error$/
 
 const messageOf = (error: unknown): string =>
   error instanceof Error ? error.message : typeof error === "string" ? error : "the provider gave no reason"

@@ -28,11 +28,12 @@ export const make = Effect.fnUntraced(function* (
     try: (abortSignal) => ask(model, { ...call, abortSignal }),
     catch: (error) => new Thrown({ error })
   }).pipe(Effect.mapError(({ error }) => Faults.make("generateText", Faults.reasonOf(error, now))))
-  if (Finish.isRefusal(result)) return yield* Faults.make("generateText", Faults.refusal(textOf(result)))
+  const finish = Finish.part(result)
+  if (Finish.isRefusal(result)) return yield* Faults.make("generateText", Faults.refusal(textOf(result), finish.usage))
   const notes = result.warnings.map(warning)
   const about = Parts.context(tools, (note) => notes.push(note))
   const content = result.content.flatMap((part) => Parts.content(part, about))
-  return { parts: [Parts.responseMetadata(result.response ?? {}), ...content, Finish.part(result)], notes }
+  return { parts: [Parts.responseMetadata(result.response ?? {}), ...content, finish], notes }
 })
 
 const ask = async (

@@ -91,10 +91,10 @@ describe.each(Wire.protocols.flatMap((protocol) => asks.map((one) => ({ ...one, 
       })
     )
 
-    it.live("an answer that is no JSON is asked for again", () =>
+    it.live.each([0, 1])("an answer that is no JSON (of a stream, event %i) is asked for again", (position) =>
       Effect.gen(function* () {
-        const [begin = ""] = (protocol.streamed({ text: "x" }).body ?? "").split("\n\n")
-        const body = how === "whole" ? "<html>" : `${begin}\n\ndata: <html>\n\n`
+        const events = (protocol.streamed({ text: "x" }).body ?? "").split("\n\n").slice(0, position)
+        const body = how === "whole" ? "<html>" : [...events, "data: <html>", ""].join("\n\n")
         const { error, failure } = yield* failureOf(protocol, ask, { body })
         expect(error.reason._tag).toBe("InvalidOutputError")
         expect(failure.class).toBe("retry")

@@ -195,17 +195,19 @@ const refusing: ReadonlyArray<{ readonly protocol: Wire.Protocol; readonly answe
 describe.each(refusing.flatMap((one) => [true, false].map((stream) => ({ ...one, stream }))))(
   "$protocol.name (stream: $stream)",
   ({ answer, protocol, stream }) => {
-    it.live("RI-150 a refusal ends the Run after one request, with its reason", () =>
-      Effect.gen(function* () {
-        const server = yield* Fake.serve([answer(stream)])
-        const { events, outcome } = yield* Kit.run(protocol.model(server.url), { stream })
-        expect(outcome).toMatchObject({ _tag: "Failed", error: { reason: { _tag: "ModelRefusal" } } })
-        expect(server.asked.length).toBe(1)
-        const failed = events.flatMap(({ event }) => (event._tag === "TurnFailed" ? [event] : []))
-        expect(failed[0]?.failure.message).toMatch(/N/)
-        // What a stream reported before it refused is counted; a whole reply has no place for it.
-        if (stream) expect(failed[0]?.usage.cacheRead).toBeGreaterThan(1000)
-      })
+    it.live(
+      "RI-150 RI-101 a refusal ends the Run after one request, with its reason, and what it cost is counted",
+      () =>
+        Effect.gen(function* () {
+          const server = yield* Fake.serve([answer(stream)])
+          const { events, outcome } = yield* Kit.run(protocol.model(server.url), { stream })
+          expect(outcome).toMatchObject({ _tag: "Failed", error: { reason: { _tag: "ModelRefusal" } } })
+          expect(server.asked.length).toBe(1)
+          const failed = events.flatMap(({ event }) => (event._tag === "TurnFailed" ? [event] : []))
+          expect(failed[0]?.failure.message).toMatch(/N/)
+          expect(failed[0]?.usage.cacheRead).toBeGreaterThan(1000)
+          expect(failed[0]?.usage.estimated).toBeUndefined()
+        })
     )
   }
 )
