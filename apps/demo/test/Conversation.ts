@@ -1,5 +1,5 @@
 /**
- * Lets the offline model answer for a provider: reads the conversation out of a request of any of three protocols, and
+ * Lets the offline model answer for a provider: reads the conversation out of a request of any of four protocols, and
  * gives the next reply in the words of the fake servers.
  */
 import type * as Schema from "effect/Schema"
@@ -79,6 +79,20 @@ const ofAnthropic = ({ content, role }: Wire.JsonObject): ReadonlyArray<Entry> =
     }
   })
 
+const ofGoogle = ({ parts, role }: Wire.JsonObject): ReadonlyArray<Entry> =>
+  Wire.objects(parts).flatMap((part): ReadonlyArray<Entry> => {
+    if (part["thought"] === true) return []
+    const { args: params, id, name, response } = Wire.object(part["functionCall"] ?? part["functionResponse"])
+    if ("functionCall" in part) return [{ _tag: "Call", id: word(id), name: word(name), params }]
+    if ("functionResponse" in part) {
+      const { content, error } = Wire.object(response)
+      const given = error ?? content
+      const text = typeof given === "string" ? given : JSON.stringify(given)
+      return [{ _tag: "Result", id: word(id), text, failed: error !== undefined }]
+    }
+    return [{ _tag: role === "user" ? "User" : "Assistant", text: word(part["text"]) }]
+  })
+
 const entriesOf = (protocol: Protocol, body: Wire.JsonObject): ReadonlyArray<Entry> => {
   switch (protocol) {
     case "openai-chat":
@@ -87,6 +101,8 @@ const entriesOf = (protocol: Protocol, body: Wire.JsonObject): ReadonlyArray<Ent
       return Wire.objects(body["input"]).flatMap(ofResponses)
     case "anthropic":
       return Wire.objects(body["messages"]).flatMap(ofAnthropic)
+    case "google":
+      return Wire.objects(body["contents"]).flatMap(ofGoogle)
   }
 }
 
@@ -129,7 +145,9 @@ export const answering =
   (protocol: Protocol): Script.Script =>
   (body) => {
     const next = nextOf(promptOf(entriesOf(protocol, body)))
-    return protocol === "openai-responses" ? { reasoning: { text: "What is next?" }, ...next } : next
+    return protocol === "openai-responses" || protocol === "google"
+      ? { reasoning: { text: "What is next?" }, ...next }
+      : next
   }
 
 /** Calls and results as the text protocol writes them, in their order. */

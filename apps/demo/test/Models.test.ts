@@ -43,6 +43,12 @@ const ways: ReadonlyArray<{
     args: (url) => ["--base-url", `${url}/v1`]
   },
   {
+    protocol: "google",
+    model: "google:gemini-3-pro-preview",
+    env: () => ({ GEMINI_API_KEY: key }),
+    args: (url) => ["--base-url", `${url}/v1beta`]
+  },
+  {
     protocol: "openai-chat",
     model: "ollama:gemma3",
     script: answeringInText,
@@ -65,9 +71,11 @@ describe.each(ways)("--model $model", ({ args = () => [], env = () => ({}), mode
       expect(ran.out).toContain(`The model is ${named}.\n`)
       expect(ran.out).toContain(`Model: ${named}\n`)
       expect(ran.out).not.toContain("No key is needed")
-      const bodies = (yield* server.requests).map(({ body }) => Wire.object(body))
-      expect(bodies.length).toBeGreaterThan(3)
-      expect(bodies.map(({ stream }) => stream)).toEqual(bodies.map(() => true))
+      const streamed = (yield* server.requests).map(
+        ({ body, path }) => Wire.object(body)["stream"] ?? path.includes(":streamGenerateContent")
+      )
+      expect(streamed.length).toBeGreaterThan(3)
+      expect(streamed).toEqual(streamed.map(() => true))
       expect(readdirSync(own.temporary)).toEqual([])
 
       const shown = yield* done({}, "show", idIn(ran.out))

@@ -1,5 +1,6 @@
 /** The three protocols that the strict servers speak, and the models of the provider packages that speak to them. */
 import { createAnthropic } from "@ai-sdk/anthropic"
+import { createGoogle } from "@ai-sdk/google"
 import { createOpenAI } from "@ai-sdk/openai"
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible"
 import type { LanguageModelV4 } from "@ai-sdk/provider"
@@ -33,6 +34,13 @@ export const spoken: ReadonlyArray<Spoken> = [
     thinking: { providerOptions: { anthropic: { thinking: { type: "enabled", budgetTokens: 1024 } } } }
   }
 ]
+
+/** The fourth protocol, which has no word for a refusal and no text of its own for arguments. */
+export const google: Spoken = {
+  protocol: "google",
+  model: (url) => createGoogle({ baseURL: `${url}/v1beta`, apiKey })("gemini-3-pro-preview"),
+  thinking: { providerOptions: { google: { thinkingConfig: { includeThoughts: true } } } }
+}
 
 /** A compatible server: chat completions, by another package. */
 export const compatible = (url: string): LanguageModelV4 =>

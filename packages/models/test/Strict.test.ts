@@ -3,10 +3,10 @@ import * as Effect from "effect/Effect"
 import * as Kit from "./Kit.ts"
 import type * as Script from "./servers/Script.ts"
 import { serve } from "./servers/serve.ts"
-import { spoken } from "./Spoken.ts"
+import { google, spoken } from "./Spoken.ts"
 
-/** OpenAI's models think unasked; there `thinking` says that the request carries what they thought. */
-const asked = spoken.flatMap((one) => [
+/** Models of OpenAI and Google think unasked; there `thinking` says that the request carries what they thought. */
+const asked = [...spoken, google].flatMap((one) => [
   ...(one.protocol === "anthropic" ? [] : [{ ...one, settings: {} }]),
   ...(one.protocol === "openai-chat" ? [] : [{ ...one, settings: one.thinking }])
 ])
@@ -44,7 +44,7 @@ describe.each(asked.flatMap((one) => [true, false].map((stream) => ({ ...one, st
   }
 )
 
-describe.each(asked.filter(({ protocol }) => protocol !== "anthropic"))("$protocol with $settings", (one) => {
+describe.each(asked.filter(({ protocol }) => protocol.startsWith("openai")))("$protocol with $settings", (one) => {
   it.live("RI-116 takes the conversation after arguments that were no JSON", () =>
     Effect.gen(function* () {
       const replies: ReadonlyArray<Script.Reply> = [
@@ -62,7 +62,7 @@ describe.each(asked.filter(({ protocol }) => protocol !== "anthropic"))("$protoc
   )
 })
 
-describe.each(spoken)("$protocol", ({ model, protocol }) => {
+describe.each([...spoken, google])("$protocol", ({ model, protocol }) => {
   it.live.each([
     { what: "a wrong key", server: { apiKey: "another-key" }, status: 401 },
     { what: "more than its window", server: { window: 1 }, status: 400 },
@@ -73,8 +73,9 @@ describe.each(spoken)("$protocol", ({ model, protocol }) => {
       const { events, outcome } = yield* Kit.run(model(server.url), { stream: true })
       expect(outcome).toMatchObject({ _tag: "Failed", error: { reason: { _tag: "ModelRejected" } } })
       const failed = events.flatMap(({ event }) => (event._tag === "TurnFailed" ? [event.failure] : []))
-      // OpenAI responses say 400 of a model that there is not.
-      const said = status === 404 && protocol === "openai-responses" ? 400 : status
+      // OpenAI responses say 400 of a model that there is not, Google of a wrong key.
+      const badRequest = protocol === "openai-responses" ? 404 : protocol === "google" ? 401 : undefined
+      const said = status === badRequest ? 400 : status
       expect(failed).toMatchObject([{ status: said, retryable: false }])
       expect((yield* server.requests).length).toBe(1)
     })

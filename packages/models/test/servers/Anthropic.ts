@@ -5,7 +5,7 @@
  */
 import * as Rules from "./AnthropicRules.ts"
 import * as Thinking from "./AnthropicThinking.ts"
-import type * as Protocol from "./Protocol.ts"
+import * as Protocol from "./Protocol.ts"
 import * as Script from "./Script.ts"
 import * as Wire from "./Wire.ts"
 
@@ -131,7 +131,7 @@ const errorFor = (status: number): Wire.Rejection => ({
 export const make = (options: Wire.Options): Protocol.Protocol => {
   const thinking = Thinking.make()
   return {
-    path: "/v1/messages",
+    ...Protocol.at("/v1/messages"),
     problems: (request) => Rules.problems(request, options, thinking),
     answer: answer(thinking),
     errorBody,

@@ -6,7 +6,7 @@
  */
 import * as Rules from "./OpenAiChatRules.ts"
 import * as OpenAi from "./OpenAiRules.ts"
-import type * as Protocol from "./Protocol.ts"
+import * as Protocol from "./Protocol.ts"
 import * as Script from "./Script.ts"
 import * as Wire from "./Wire.ts"
 
@@ -105,7 +105,7 @@ const answer = (reply: Script.Reply, body: Wire.JsonObject, number: number): Wir
 const overload = OpenAi.errorFor(503)
 
 export const make = (options: Wire.Options): Protocol.Protocol => ({
-  path: "/v1/chat/completions",
+  ...Protocol.at("/v1/chat/completions"),
   problems: (request) => Rules.problems(request, options),
   answer,
   errorBody: OpenAi.errorBody,

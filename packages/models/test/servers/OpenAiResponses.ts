@@ -8,7 +8,7 @@ import * as Items from "./OpenAiResponsesItems.ts"
 import * as Memory from "./OpenAiResponsesMemory.ts"
 import * as Rules from "./OpenAiResponsesRules.ts"
 import * as OpenAi from "./OpenAiRules.ts"
-import type * as Protocol from "./Protocol.ts"
+import * as Protocol from "./Protocol.ts"
 import * as Script from "./Script.ts"
 import * as Wire from "./Wire.ts"
 
@@ -93,7 +93,7 @@ const overload = OpenAi.errorFor(503)
 export const make = (options: Wire.Options): Protocol.Protocol => {
   const memory = Memory.make()
   return {
-    path: "/v1/responses",
+    ...Protocol.at("/v1/responses"),
     problems: (request) => Rules.problems(request, options, memory),
     answer: answer(memory),
     errorBody: OpenAi.errorBody,

@@ -10,6 +10,7 @@ export interface Exchange {
   readonly response: ServerResponse
   readonly protocol: Protocol.Protocol
   readonly body: Wire.JsonObject
+  readonly stream: boolean
   readonly number: number
 }
 
@@ -21,11 +22,9 @@ export const json = (response: ServerResponse, status: number, body: unknown): v
   response.end(text)
 }
 
-const streams = ({ body }: Exchange) => body["stream"] === true
-
 const head = (exchange: Exchange, extra: Record<string, number> = {}) =>
   exchange.response.writeHead(200, {
-    "content-type": streams(exchange) ? "text/event-stream; charset=utf-8" : "application/json",
+    "content-type": exchange.stream ? "text/event-stream; charset=utf-8" : "application/json",
     "cache-control": "no-cache",
     ...extra
   })
@@ -36,10 +35,10 @@ const encoded = ({ protocol }: Exchange, frames: ReadonlyArray<Wire.Frame>) =>
 const whole = (exchange: Exchange, reply: Script.Reply): Buffer => {
   const { close, content, json: value, open } = exchange.protocol.answer(reply, exchange.body, exchange.number)
   const frames = [...open, ...content, ...(reply.finish === "missing" ? [] : close)]
-  return Buffer.from(streams(exchange) ? encoded(exchange, frames) : JSON.stringify(value))
+  return Buffer.from(exchange.stream ? encoded(exchange, frames) : JSON.stringify(value))
 }
 
-const sized = (exchange: Exchange, bytes: Buffer) => (streams(exchange) ? {} : { "content-length": bytes.length })
+const sized = (exchange: Exchange, bytes: Buffer) => (exchange.stream ? {} : { "content-length": bytes.length })
 
 export const answer = (exchange: Exchange, given: Script.Reply | Script.Fault): void => {
   if ("fault" in given) return fail(exchange, given)
@@ -62,7 +61,7 @@ const fail = (exchange: Exchange, fault: Script.Fault): void => {
       return slow(exchange, fault)
     case "raw":
       response.writeHead(200, {
-        "content-type": fault.contentType ?? (streams(exchange) ? "text/event-stream" : "application/json")
+        "content-type": fault.contentType ?? (exchange.stream ? "text/event-stream" : "application/json")
       })
       response.end(fault.body)
       return
@@ -88,14 +87,14 @@ const cut = (exchange: Exchange, byte: number, bytes: Buffer): void => {
 const keepAlive = (exchange: Exchange): void => {
   const { protocol, response } = exchange
   head(exchange).flushHeaders()
-  const beat = streams(exchange) ? protocol.keepAlive : "\n"
+  const beat = exchange.stream ? protocol.keepAlive : "\n"
   const timer = setInterval(() => response.write(beat), keepAliveMillis)
   response.once("close", () => clearInterval(timer))
 }
 
 const overload = (exchange: Exchange, text: string): void => {
   const { protocol, response } = exchange
-  if (!streams(exchange)) return json(response, protocol.overload.status, protocol.errorBody(protocol.overload))
+  if (!exchange.stream) return json(response, protocol.overload.status, protocol.errorBody(protocol.overload))
   const { content, open } = protocol.answer({ text }, exchange.body, exchange.number)
   const end = content.findLastIndex((frame) => frame.text === true) + 1
   head(exchange).end(encoded(exchange, [...open, ...content.slice(0, end), protocol.overloadFrame]))
@@ -147,7 +146,7 @@ function* chunks(parts: Repeated, fault: Script.Fault & { readonly fault: "slow"
 /** The pipeline pulls a chunk when the client has room for it, and stops pulling when the client goes. */
 const slow = (exchange: Exchange, fault: Script.Fault & { readonly fault: "slow" }): void => {
   const text = "x".repeat(Math.max(1, fault.piece))
-  const parts = streams(exchange) ? repeatedFrames(exchange, text) : repeatedJson(exchange, text)
+  const parts = exchange.stream ? repeatedFrames(exchange, text) : repeatedJson(exchange, text)
   head(exchange)
   pipeline(Readable.from(chunks(parts, fault), { objectMode: false }), exchange.response).catch(() => {})
 }

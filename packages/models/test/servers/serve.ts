@@ -10,6 +10,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Anthropic from "./Anthropic.ts"
+import * as Google from "./Google.ts"
 import * as OpenAiChat from "./OpenAiChat.ts"
 import * as OpenAiResponses from "./OpenAiResponses.ts"
 import type * as Protocol from "./Protocol.ts"
@@ -18,12 +19,12 @@ import * as Send from "./Send.ts"
 import * as Wire from "./Wire.ts"
 
 export interface ServeOptions extends Partial<Wire.Options> {
-  readonly protocol: "openai-chat" | "openai-responses" | "anthropic"
+  readonly protocol: "openai-chat" | "openai-responses" | "anthropic" | "google"
   readonly script: Script.Script
 }
 
 export interface ModelServer {
-  /** What comes before `/v1`; clients of OpenAI and of Anthropic take `url + "/v1"` as their base URL. */
+  /** What comes before the version; clients take `url + "/v1"` as their base URL, that of Google `url + "/v1beta"`. */
   readonly url: string
   /** Every request so far, rejected ones too, in the order of arrival. */
   readonly requests: Effect.Effect<ReadonlyArray<Wire.ModelRequest>>
@@ -34,7 +35,8 @@ export interface ModelServer {
 const protocols = {
   "openai-chat": OpenAiChat.make,
   "openai-responses": OpenAiResponses.make,
-  anthropic: Anthropic.make
+  anthropic: Anthropic.make,
+  google: Google.make
 }
 
 const read = async (request: IncomingMessage): Promise<string> => {
@@ -71,15 +73,19 @@ const start = async (options: ServeOptions) => {
       body: Wire.parse(text) ?? text
     }
     requests.push(request)
-    const problem =
-      request.path.split("?")[0] === protocol.path ? first(protocol.problems(request)) : notFound(protocol, request)
+    const problem = protocol.serves(request.path.split("?")[0] ?? "")
+      ? first(protocol.problems(request))
+      : notFound(protocol, request)
     if (problem !== undefined) {
       rejected.push(`${problem.status} ${problem.code ?? problem.type}: ${problem.message}`)
       return Send.json(response, problem.status, protocol.errorBody(problem))
     }
     const body = Wire.object(request.body)
     const mine = number++
-    Send.answer({ response, protocol, body, number: mine }, options.script(body, mine))
+    Send.answer(
+      { response, protocol, body, stream: protocol.streams(request), number: mine },
+      options.script(body, mine)
+    )
   }
   const open = new Set<ServerResponse>()
   const server = createServer((incoming, response) => {
