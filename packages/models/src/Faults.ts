@@ -23,7 +23,7 @@ export const make = (method: Method, reason: AiError.AiErrorReason): AiError.AiE
   AiError.make({ module: "AiSdk", method, reason })
 
 /** A stream that ended too early; another try may get it whole. */
-export const cut = (url: string): AiError.AiErrorReason => network("the stream ended before the reply did", url)
+export const cut = (): AiError.AiErrorReason => network("the stream ended before the reply did")
 
 /** The model declined to answer; core counts the usage that stands in the metadata. */
 export const refusal = (text: string, usage?: Response.FinishPartEncoded["usage"]): AiError.AiErrorReason =>
@@ -41,7 +41,7 @@ export const reasonOf = (error: unknown, now: number): AiError.AiErrorReason => 
   if (reported !== undefined) return ofReport(reported)
   const description = messageOf(error)
   if (unreadEvent.test(description)) return new AiError.InvalidOutputError({ description })
-  return isNetwork(error) ? network(description, "") : new AiError.UnknownError({ description })
+  return isNetwork(error) ? network(description) : new AiError.UnknownError({ description })
 }
 
 /** What the package for Anthropic throws, as a plain Error, at a stream whose first event is no JSON. */
@@ -50,7 +50,7 @@ const unreadEvent = /^Expected a normalized \w+ stream error$/
 const messageOf = (error: unknown): string =>
   error instanceof Error ? error.message : typeof error === "string" ? error : "the provider gave no reason"
 
-const network = (description: string, url: string): AiError.AiErrorReason =>
+const network = (description: string, url = ""): AiError.AiErrorReason =>
   // A query may hold a key.
   new AiError.NetworkError({ reason: "TransportError", method: "POST", url: url.replace(/\?.*/s, ""), description })
 
@@ -86,10 +86,10 @@ const named = (error: AISDKError): AiError.AiErrorReason => {
     case "AI_LoadAPIKeyError":
       return new AiError.AuthenticationError({ kind: "MissingKey", description })
     case "AI_EmptyResponseBodyError":
-      return network(description, "")
+      return network(description)
     case "AI_InvalidResponseDataError":
       // Without data: the package for compatible servers says so of a stream that broke off.
-      return Reflect.get(error, "data") === undefined ? cut("") : new AiError.InvalidOutputError({ description })
+      return Reflect.get(error, "data") === undefined ? cut() : new AiError.InvalidOutputError({ description })
     case "AI_JSONParseError":
     case "AI_NoContentGeneratedError":
     case "AI_TypeValidationError":
@@ -102,41 +102,31 @@ const named = (error: AISDKError): AiError.AiErrorReason => {
 const isUnreadable = (cause: unknown): boolean =>
   AISDKError.isInstance(cause) && (cause.name === "AI_JSONParseError" || cause.name === "AI_TypeValidationError")
 
-/** An error event of a stream that had begun well. */
-interface Report {
-  readonly message: string
-  readonly type?: string
-  readonly status?: number
-  readonly retryable?: boolean
-}
-
-const streamError = (error: unknown): Report | undefined => {
+/** What an error event of a stream that had begun well says, wherever its package has put that. */
+const streamError = (error: unknown): { readonly [field: string]: unknown } | undefined => {
   if (typeof error === "string") return { message: error }
   if (!isObject(error) || error instanceof Error) return undefined
   const inner = [error["error"], isObject(error["response"]) ? error["response"]["error"] : undefined].find(isObject)
-  if (inner !== undefined) return streamError(inner)
-  const { code, isRetryable, message, statusCode, type } = error
-  const status = [statusCode, code].find((value) => typeof value === "number" && value >= 400 && value < 600)
-  const word = [type, code].find((value) => typeof value === "string")
-  return {
-    message: typeof message === "string" ? message : "the provider reported an error within the stream",
-    ...(typeof status === "number" ? { status } : undefined),
-    ...(typeof word === "string" ? { type: word } : undefined),
-    ...(typeof isRetryable === "boolean" ? { retryable: isRetryable } : undefined)
-  }
+  return inner === undefined ? error : streamError(inner)
 }
 
 /** By status, then by the provider's word for it, then by what its package thinks (RI-065, RI-099). */
-const ofReport = ({ message, retryable, status, type }: Report): AiError.AiErrorReason => {
-  if (status !== undefined) return ofStatus(message, 0, { response: { status, headers: {} } })
-  const word = type === undefined ? {} : { type }
-  const metadata = { [own]: word }
-  if (type !== undefined && /rate_?limit/i.test(type)) return new AiError.RateLimitError({ metadata })
-  if (retryable === true || (type !== undefined && transient.test(type))) {
-    return new AiError.InternalProviderError({ description: message, metadata })
+const ofReport = (report: { readonly [field: string]: unknown }): AiError.AiErrorReason => {
+  const { code, isRetryable, message, statusCode, type } = report
+  const description = typeof message === "string" ? message : "the provider reported an error within the stream"
+  const status = [statusCode, code].find(isStatus)
+  if (status !== undefined) return ofStatus(description, 0, { response: { status, headers: {} } })
+  const word = [type, code].find((value) => typeof value === "string")
+  const known = word === undefined ? {} : { type: word }
+  const metadata = { [own]: known }
+  if (word !== undefined && /rate_?limit/i.test(word)) return new AiError.RateLimitError({ metadata })
+  if (isRetryable === true || (word !== undefined && transient.test(word))) {
+    return new AiError.InternalProviderError({ description, metadata })
   }
-  return new AiError.UnknownError({ description: message, metadata: { [own]: { signal: "StreamError", ...word } } })
+  return new AiError.UnknownError({ description, metadata: { [own]: { signal: "StreamError", ...known } } })
 }
+
+const isStatus = (value: unknown): value is number => typeof value === "number" && value >= 400 && value < 600
 
 const transient = /overloaded|api_error|server_error|timeout|unavailable|internal/i
 

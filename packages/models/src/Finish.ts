@@ -21,20 +21,13 @@ export const part = ({ finishReason, providerMetadata, usage }: Ending): Respons
   ...metadata(providerMetadata)
 })
 
-const reasons: { readonly [unified: string]: Response.FinishReason } = {
-  stop: "stop",
-  length: "length",
-  "content-filter": "content-filter",
-  "tool-calls": "tool-calls",
-  error: "error",
-  interrupted: "error",
-  other: "other"
-}
+/** Words that both sides have. */
+const shared = ["stop", "length", "content-filter", "tool-calls", "error"] as const
 
 const reason = ({ raw, unified }: LanguageModelV4FinishReason): Response.FinishReason => {
   if (raw === "pause_turn") return "pause" // Anthropic's word for a turn that is to be sent back as it is
   if (unified === "other" && raw === undefined) return "unknown"
-  return Object.hasOwn(reasons, unified) ? (reasons[unified] ?? "other") : "other"
+  return shared.find((one) => one === unified) ?? (unified === "interrupted" ? "error" : "other")
 }
 
 /**

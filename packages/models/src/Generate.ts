@@ -5,7 +5,6 @@
  */
 import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4GenerateResult } from "@ai-sdk/provider"
 import * as Clock from "effect/Clock"
-import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type * as AiError from "effect/ai/AiError"
 import type * as Response from "effect/ai/Response"
@@ -14,20 +13,17 @@ import * as Finish from "./Finish.ts"
 import * as ForbiddenKeys from "./ForbiddenKeys.ts"
 import * as Parts from "./Parts.ts"
 
-/** What a package threw. */
-class Thrown extends Data.TaggedError("Thrown")<{ readonly error: unknown }> {}
-
 /** One request; its interruption aborts it. */
 export const make = Effect.fnUntraced(function* (
   model: LanguageModelV4,
   call: LanguageModelV4CallOptions,
   tools: ReadonlyArray<{ readonly name: string }>
 ): Effect.fn.Return<{ readonly parts: Array<Response.PartEncoded>; readonly notes: Array<string> }, AiError.AiError> {
-  const now = yield* Clock.currentTimeMillis
+  const clock = yield* Clock.Clock
   const result = yield* Effect.tryPromise({
     try: (abortSignal) => ask(model, { ...call, abortSignal }),
-    catch: (error) => new Thrown({ error })
-  }).pipe(Effect.mapError(({ error }) => Faults.make("generateText", Faults.reasonOf(error, now))))
+    catch: (error) => Faults.make("generateText", Faults.reasonOf(error, clock.currentTimeMillisUnsafe()))
+  })
   const finish = Finish.part(result)
   if (Finish.isRefusal(result)) return yield* Faults.make("generateText", Faults.refusal(textOf(result), finish.usage))
   const notes = result.warnings.map(warning)

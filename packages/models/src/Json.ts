@@ -3,18 +3,18 @@
  *
  * @since 0.1.0
  */
-import type { JSONObject, JSONValue, SharedV4ProviderOptions } from "@ai-sdk/provider"
+import type { SharedV4ProviderOptions } from "@ai-sdk/provider"
 import type * as Schema from "effect/Schema"
 
 /** Under this key stands what this package itself keeps with a part; it is never sent to a provider. */
 export const own = "waystone"
 
 /** The value as JSON has it, or undefined. */
-export const toJson = (value: unknown): JSONValue | undefined => {
+export const toJson = (value: unknown): Schema.MutableJson | undefined => {
   try {
     const text: string | undefined = JSON.stringify(value)
     if (text === undefined) return undefined
-    const json: JSONValue = JSON.parse(text)
+    const json: Schema.MutableJson = JSON.parse(text)
     return json
   } catch {
     return undefined
@@ -25,20 +25,17 @@ export const isObject = (value: unknown): value is { readonly [key: string]: unk
   typeof value === "object" && value !== null && !Array.isArray(value)
 
 /** The value as a JSON object, or undefined. */
-export const toObject = (value: unknown): JSONObject | undefined => {
+export const toObject = (value: unknown): Schema.MutableJsonObject | undefined => {
   const json = toJson(value)
-  return isJsonObject(json) ? json : undefined
+  return typeof json === "object" && json !== null && !Array.isArray(json) ? json : undefined
 }
-
-const isJsonObject = (value: unknown): value is JSONObject => isObject(value)
 
 type Metadata = { readonly [provider: string]: Schema.Json }
 
 /** Provider metadata as effect's parts carry it. */
 export const metadata = (given: unknown, kept?: Metadata): { readonly metadata?: Metadata } => {
   if (given === undefined && kept === undefined) return {}
-  const json: Metadata = JSON.parse(JSON.stringify(toObject(given) ?? {}))
-  return { metadata: kept === undefined ? json : { ...json, [own]: kept } }
+  return { metadata: { ...toObject(given), ...(kept === undefined ? undefined : { [own]: kept }) } }
 }
 
 /** The same metadata on its way back, or settings, as the provider packages take them: an object for each provider. */

@@ -104,30 +104,19 @@ const result = (part: Extract<Same, { type: "tool-result" }>, name: string): Res
 })
 
 const source = (part: LanguageModelV4Source): Response.UrlSourcePartEncoded | Response.DocumentSourcePartEncoded => {
-  const { id, title } = part
-  const more = metadata(part.providerMetadata)
+  const about = { type: "source", id: String(part.id), ...metadata(part.providerMetadata) } as const
   if (part.sourceType === "url") {
-    return { type: "source", sourceType: "url", id: String(id), url: part.url, title: title ?? part.url, ...more }
+    return { ...about, sourceType: "url", url: part.url, title: part.title ?? part.url }
   }
-  const fileName = part.filename === undefined ? undefined : { fileName: part.filename }
-  return {
-    type: "source",
-    sourceType: "document",
-    id: String(id),
-    mediaType: part.mediaType,
-    title: title ?? id,
-    ...fileName,
-    ...more
-  }
+  const { filename, mediaType, title } = part
+  const fileName = filename === undefined ? undefined : { fileName: filename }
+  return { ...about, sourceType: "document", mediaType, title: title ?? part.id, ...fileName }
 }
 
 /** Citations stay with the text that they belong to. */
 export const textMetadata = (part: { readonly providerMetadata?: unknown; readonly citations?: unknown }) => {
-  const citations = part.citations === undefined ? undefined : toJson(part.citations)
-  return metadata(
-    part.providerMetadata,
-    citations === undefined ? undefined : { citations: JSON.parse(JSON.stringify(citations)) }
-  )
+  const citations = toJson(part.citations)
+  return metadata(part.providerMetadata, citations === undefined ? undefined : { citations })
 }
 
 /** Which response this is. */

@@ -24,10 +24,15 @@ export const streamed = (
     case "text-delta":
     case "reasoning-delta":
       return [{ type: part.type, id: String(part.id), delta: String(part.delta), ...metadata(part.providerMetadata) }]
-    case "tool-input-start":
+    // Arguments on their way: they come again, whole, with the call.
+    case "tool-input-start": {
+      const providerExecuted = part.providerExecuted === true
+      return [{ type: "tool-params-start", id: String(part.id), name: about.named(part.toolName), providerExecuted }]
+    }
     case "tool-input-delta":
+      return [{ type: "tool-params-delta", id: String(part.id), delta: String(part.delta) }]
     case "tool-input-end":
-      return [input(part, about)]
+      return [{ type: "tool-params-end", id: String(part.id) }]
     case "response-metadata":
       return [Parts.responseMetadata(part)]
     case "custom":
@@ -44,22 +49,5 @@ export const streamed = (
       return []
     default:
       return Parts.same(part, about)
-  }
-}
-
-type Input = Extract<LanguageModelV4StreamPart, { type: "tool-input-start" | "tool-input-delta" | "tool-input-end" }>
-
-/** Arguments on their way: they come again, whole, with the call. */
-const input = (part: Input, { named }: Parts.Context): Response.StreamPartEncoded => {
-  const id = String(part.id)
-  switch (part.type) {
-    case "tool-input-start": {
-      const providerExecuted = part.providerExecuted === true
-      return { type: "tool-params-start", id, name: named(part.toolName), providerExecuted }
-    }
-    case "tool-input-delta":
-      return { type: "tool-params-delta", id, delta: String(part.delta) }
-    case "tool-input-end":
-      return { type: "tool-params-end", id }
   }
 }

@@ -98,7 +98,7 @@ class Reading {
   /** After the last part: a failure goes behind the usage that was reported, so that it is counted. */
   end(): Stream.Stream<never, AiError.AiError> {
     if (this.ended === "finished") return Stream.empty
-    const reason = this.ended === "refused" ? Faults.refusal(this.said) : Faults.cut("")
+    const reason = this.ended === "refused" ? Faults.refusal(this.said) : Faults.cut()
     return Stream.fail(Faults.make("streamText", reason))
   }
 }
