@@ -253,6 +253,16 @@ it.effect.each([
   })
 )
 
+it.effect("S1 a whole reply that was interrupted ends with an error", () =>
+  Effect.gen(function* () {
+    const { model } = providing([{ type: "text", text: "He" }], {
+      finishReason: { unified: "interrupted", raw: undefined }
+    })
+    const { finishReason } = yield* Kit.withModel(model, (one) => one.generateText(deferred))
+    expect(finishReason).toBe("error")
+  })
+)
+
 it.effect("S1 what a provider calls other in its own word is an end", () =>
   Effect.gen(function* () {
     const { model } = providing([{ type: "text", text: "He" }], { finishReason: { unified: "other", raw: "sated" } })
@@ -271,6 +281,9 @@ it.effect.each(["toString", "constructor", "__proto__"])(
       ])
       const { toolCalls } = yield* Kit.withModel(model, (one) => one.generateText(deferred))
       expect(toolCalls.map((call) => call.name)).toEqual([name])
+      const begun = providing([{ type: "tool-input-start", id: "c", toolName: Reflect.get(lookUp, name) }])
+      const [part] = yield* Kit.withModel(begun.model, (one) => Stream.runCollect(one.streamText(deferred)))
+      expect(part).toMatchObject({ type: "tool-params-start", name })
     })
 )
 

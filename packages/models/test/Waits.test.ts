@@ -11,7 +11,7 @@ import { setTimeout } from "node:timers/promises"
 import * as AiSdk from "../src/AiSdk.ts"
 import * as Script from "./servers/Script.ts"
 import { type ModelServer, serve } from "./servers/serve.ts"
-import { type Spoken, spoken } from "./Spoken.ts"
+import { google, type Spoken, spoken } from "./Spoken.ts"
 
 /** Real time passes for the server, while the Run's own clock stands still. */
 const really = (millis: number) => Effect.promise(() => setTimeout(millis))
@@ -36,7 +36,7 @@ const tries = Effect.map(events, (all) =>
   all.flatMap((event) => (event._tag === "TurnCompleted" || event._tag === "TurnFailed" ? (event.tries ?? []) : []))
 )
 
-describe.each(spoken)("$protocol", (one) => {
+describe.each([...spoken, google])("$protocol", (one) => {
   const { protocol } = one
   /** The first request gets the fault, all others a text. */
   const once = (fault: Script.Fault) =>
