@@ -23,8 +23,8 @@ export const Fallbacks: Context.Reference<ReadonlyArray<Model>> = Context.Refere
 type AnyModel = Layer.Layer<LanguageModel.LanguageModel, unknown, unknown>
 
 /**
- * The first model, with the others to fall back to. Each should say its provider in its ModelInfo, as adapters do: what
- * only another provider can read is then not sent to it. A model without ModelSettings of its own gets those of the Run.
+ * The first model, with the others to fall back to. Each should say its provider (and server, where it is one of a
+ * family) in its ModelInfo, as adapters do: what only another can read is then not sent to it. A model without ModelSettings of its own gets those of the Run.
  *
  * @example
  * Fallback.layer([AiSdk.layer(anthropic("…")), AiSdk.layer(openai("…"))])

@@ -28,13 +28,13 @@ export interface WireCall {
 
 /**
  * A model's reply as the assistant message that is sent back: without empty text and without reasoning that nothing
- * follows (RI-011, RI-120), the calls under their wire ids and names, marked with the provider that wrote it. Undefined
+ * follows (RI-011, RI-120), the calls under their wire ids and names, marked with who wrote it. Undefined
  * if nothing is left.
  */
 export const assistant = (
   reply: ReadonlyArray<ReplyPart>,
   calls: ReadonlyArray<WireCall>,
-  provider?: string
+  writer: Writer.Writer = {}
 ): Prompt.AssistantMessage | undefined => {
   const content: Array<Prompt.AssistantMessagePart> = []
   let next = 0
@@ -44,7 +44,7 @@ export const assistant = (
     content.push(replyPart(part, call))
   }
   while (content.at(-1)?.type === "reasoning") content.pop()
-  return content.length === 0 ? undefined : Prompt.makeMessage("assistant", { content, options: Writer.mark(provider) })
+  return content.length === 0 ? undefined : Prompt.makeMessage("assistant", { content, options: Writer.mark(writer) })
 }
 
 const replyPart = (part: ReplyPart, call: WireCall | undefined): Prompt.AssistantMessagePart => {

@@ -13,6 +13,11 @@ export interface ModelInfo {
   readonly model?: string
   /** Where it is asked, as host or host:port. */
   readonly server?: string
+  /**
+   * `provider` names a kind of server, not one vendor: what another server of that name wrote is foreign to this one.
+   * Default false: then a provider reads what it wrote, whatever server it is asked at.
+   */
+  readonly family?: boolean
   /** Tokens that fit into one request. */
   readonly window?: number
   /** Tokens that it can answer at most. */

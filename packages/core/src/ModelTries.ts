@@ -124,7 +124,7 @@ const once = (call: Call, { info, model, settings }: Model): Effect.Effect<Reply
     const progress = ModelCall.noProgress()
     stoppable.phase = "model"
     if (tries.length > 0) attempt.publish({ _tag: "TryStarted", turn, try: tries.length + 1 })
-    const messages = Writer.readable(call.prompt.content, info.provider)
+    const messages = Writer.readable(call.prompt.content, info)
     const prompt = messages === call.prompt.content ? call.prompt : Prompt.fromMessages(messages)
     const made = Effect.catchDefect(ModelCall.make(request(call, model, prompt), progress), (defect) =>
       Effect.fail(Replies.defect(defect))
@@ -156,7 +156,7 @@ const differing = (asked: ModelInfo, first: ModelInfo): Pick<Try, "provider" | "
     : defined({
         provider: asked.provider === first.provider ? undefined : (asked.provider ?? "unknown"),
         model: asked.model === first.model ? undefined : (asked.model ?? "unknown"),
-        server: asked.server === first.server ? undefined : asked.server
+        server: asked.server === first.server ? undefined : (asked.server ?? "unknown")
       })
 
 const noTools = wireToolkit([])

@@ -18,6 +18,7 @@ import * as Calls from "./Calls.ts"
 import type { Call } from "./Calls.ts"
 import { History } from "./History.ts"
 import * as Messages from "./Messages.ts"
+import type { Writer } from "./Writer.ts"
 import type { StopReason, StoredOutcome } from "./Outcome.ts"
 import type { Content, Failure, LimitChanges, Principal, RejectKind, RunEvent, ToolRecord } from "./RunEvent.ts"
 import { empty as emptyHead, evolveHead, type Head, isDuplicate, stepId } from "./RunHead.ts"
@@ -51,7 +52,7 @@ export interface RunState extends ActiveTime {
   /** The reply that would complete the Run. */
   readonly answer?: { readonly text: string; readonly output?: Schema.Json; readonly attempts?: number }
   /** Whom the last Turn asked first. */
-  readonly provider?: string
+  readonly writer?: Writer
   readonly consecutiveFailures: number
   readonly rejections: { readonly [Kind in RejectKind]: number }
   readonly rests: number
@@ -236,8 +237,8 @@ const turnStarted = (state: RunState, event: EventOf<"TurnStarted">): RunState =
   let history = state.history
   for (const { content } of state.inbox) history = history.append(Messages.user(content))
   return {
-    ...omit(state, "failure", "answer", "stepAsk", "final", "provider"),
-    ...defined({ provider: event.provider }),
+    ...omit(state, "failure", "answer", "stepAsk", "final"),
+    writer: defined({ provider: event.provider, server: event.server }),
     history,
     inbox: [],
     stepPassed: [],
@@ -266,7 +267,11 @@ const turnCompleted = (state: RunState, event: EventOf<"TurnCompleted">): RunSta
 
 /** The reply enters history; calls that must not run have their result already. */
 const withReply = (state: RunState, event: EventOf<"TurnCompleted">, calls: ReadonlyArray<Call>): RunState => {
-  const message = Messages.assistant(event.reply, calls, event.tries?.at(-1)?.provider ?? state.provider)
+  const last = event.tries?.at(-1)
+  const message = Messages.assistant(event.reply, calls, {
+    ...state.writer,
+    ...defined({ provider: last?.provider, server: last?.server })
+  })
   const ids = calls.map((call) => call.wireId)
   const why = whyNotRun(state, event)
   return {

@@ -1,5 +1,5 @@
 /**
- * Remembers which provider wrote a reply, and keeps what only that provider can read away from others.
+ * Remembers who wrote a reply (a provider, and which server of it), and keeps what only they can read away from others.
  *
  * Signatures, item ids and encrypted reasoning lie in the metadata of parts. Another provider refuses them, or what they
  * sign, so it gets the text and the calls alone.
@@ -7,26 +7,37 @@
  * @since 0.1.0
  */
 import * as Prompt from "effect/ai/Prompt"
+import { defined } from "./Defined.ts"
+import type { ModelInfo } from "./ModelInfo.ts"
+
+/** Who wrote a reply, as far as it is known. */
+export interface Writer {
+  readonly provider?: string
+  readonly server?: string
+}
 
 /** The options of a message that this provider wrote; none if it is not known. */
-export const mark = (provider: string | undefined): Prompt.ProviderOptions =>
-  provider === undefined ? {} : { waystone: { provider } }
+export const mark = ({ provider, server }: Writer): Prompt.ProviderOptions =>
+  provider === undefined ? {} : { waystone: { provider, ...defined({ server }) } }
 
-const writerOf = ({ options }: Prompt.Message): unknown => {
+const writerOf = ({ options }: Prompt.Message): { readonly provider?: unknown; readonly server?: unknown } => {
   const own = options["waystone"]
-  return typeof own === "object" && own !== null && "provider" in own ? own.provider : undefined
+  return typeof own === "object" && own !== null ? own : {}
 }
 
-const isForeign = (message: Prompt.Message, provider: string | undefined): boolean => {
-  const writer = message.role === "assistant" ? writerOf(message) : undefined
-  return writer !== undefined && writer !== provider
+/** Another provider wrote it, or, in a family, another server: where one of the two is not known, the name decides. */
+const isForeign = (message: Prompt.Message, reader: ModelInfo): boolean => {
+  const { provider, server } = message.role === "assistant" ? writerOf(message) : {}
+  if (provider === undefined) return false
+  const elsewhere = server !== undefined && reader.server !== undefined && server !== reader.server
+  return provider !== reader.provider || (reader.family === true && elsewhere)
 }
 
-/** The messages as `provider` may see them: the same array if it wrote all of them, or nobody knows who did. */
-export const readable = (messages: ReadonlyArray<Prompt.Message>, provider: string | undefined) =>
-  messages.some((message) => isForeign(message, provider))
+/** The messages as `reader` may see them: the same array if it wrote all of them, or nobody knows who did. */
+export const readable = (messages: ReadonlyArray<Prompt.Message>, reader: ModelInfo) =>
+  messages.some((message) => isForeign(message, reader))
     ? messages.flatMap((message) =>
-        message.role === "assistant" && isForeign(message, provider) ? translated(message) : [message]
+        message.role === "assistant" && isForeign(message, reader) ? translated(message) : [message]
       )
     : messages
 

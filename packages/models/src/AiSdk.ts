@@ -12,10 +12,14 @@ import * as LanguageModel from "effect/ai/LanguageModel"
 import * as Telemetry from "effect/ai/Telemetry"
 import * as CallOptions from "./CallOptions.ts"
 import * as Generate from "./Generate.ts"
+import * as Server from "./Server.ts"
 import * as Streamed from "./Streamed.ts"
 
 export interface Options {
-  /** What is known of the model beyond its provider and name, which are the package's own: window, maxOutput, server. */
+  /**
+   * What is known of the model beyond its provider and name, which are the package's own: window, maxOutput, server.
+   * The server of a compatible provider is read from its package, and is then a part of who wrote a reply.
+   */
   readonly info?: Partial<ModelInfo.ModelInfo>
   /**
    * Settings of every request: `maxOutputTokens`, `temperature`, `topP`, `topK`, `seed`, `presencePenalty`,
@@ -48,11 +52,11 @@ export const make = (model: LanguageModelV4): Effect.Effect<LanguageModel.Langua
     const asked = (options: LanguageModel.ProviderOptions) =>
       Effect.map(ModelInfo.ModelSettings, (settings) => {
         Telemetry.addGenAIAnnotations(options.span, {
-          provider: { name: providerOf(model) },
+          provider: { name: Server.providerOf(model) },
           operation: { name: "chat" },
           request: { model: model.modelId }
         })
-        return CallOptions.make(options, settings)
+        return CallOptions.make(options, settings, Server.isFamily(model))
       })
     return LanguageModel.make({
       generateText: (options) =>
@@ -77,18 +81,11 @@ export const make = (model: LanguageModelV4): Effect.Effect<LanguageModel.Langua
  * ```
  */
 export const layer = (model: LanguageModelV4, options: Options = {}): Layer.Layer<LanguageModel.LanguageModel> => {
-  const info = Layer.succeed(ModelInfo.ModelInfo, {
-    provider: providerOf(model),
-    model: model.modelId,
-    ...options.info
-  })
+  const info = Layer.succeed(ModelInfo.ModelInfo, { ...Server.infoOf(model), ...options.info })
   const provided = Layer.merge(Layer.effect(LanguageModel.LanguageModel, make(model)), info)
   return options.settings === undefined
     ? provided
     : Layer.merge(provided, Layer.succeed(ModelInfo.ModelSettings, options.settings))
 }
 
-/** The packages say `anthropic.messages` where OpenTelemetry says `anthropic`. */
-const providerOf = ({ provider }: LanguageModelV4): string => provider.split(".")[0] ?? provider
-
-const nameOf = (model: LanguageModelV4): string => `${providerOf(model)} ${model.modelId}`
+const nameOf = (model: LanguageModelV4): string => `${Server.providerOf(model)} ${model.modelId}`

@@ -11,12 +11,13 @@ import { providerOptions, toObject } from "./Json.ts"
 import * as WirePrompt from "./WirePrompt.ts"
 import * as WireTools from "./WireTools.ts"
 
-/** The options of one call. */
+/** The options of one call; `keepsOwn` is that of WireIds. */
 export const make = (
   options: LanguageModel.ProviderOptions,
-  settings: ModelInfo.ModelSettings
+  settings: ModelInfo.ModelSettings,
+  keepsOwn = false
 ): LanguageModelV4CallOptions => ({
-  prompt: WirePrompt.messages(options.prompt),
+  prompt: WirePrompt.messages(options.prompt, keepsOwn),
   ...WireTools.describe(options),
   ...format(options),
   ...settingsOf(settings)

@@ -8,14 +8,19 @@ import type * as Prompt from "effect/ai/Prompt"
 import * as Arguments from "./Arguments.ts"
 import { own, providerOptions, toJson } from "./Json.ts"
 import * as Kept from "./Kept.ts"
+import * as WireIds from "./WireIds.ts"
 import * as WireNames from "./WireNames.ts"
 
 type Content<Role> = Exclude<Extract<LanguageModelV4Message, { role: Role }>["content"], string>
 type Output = LanguageModelV4ToolResultPart["output"]
 
-/** Messages in their order; those without content are left out. */
-export const messages = (prompt: Prompt.Prompt): Array<LanguageModelV4Message> =>
-  prompt.content.flatMap((message): Array<LanguageModelV4Message> => {
+/** The id of a call on the wire. */
+type IdOf = (id: string) => string
+
+/** Messages in their order; those without content are left out. `keepsOwn` is that of WireIds. */
+export const messages = (prompt: Prompt.Prompt, keepsOwn = false): Array<LanguageModelV4Message> => {
+  const idOf = WireIds.writer(prompt, keepsOwn)
+  return prompt.content.flatMap((message): Array<LanguageModelV4Message> => {
     const options = providerOptions(message.options)
     switch (message.role) {
       case "system":
@@ -23,15 +28,20 @@ export const messages = (prompt: Prompt.Prompt): Array<LanguageModelV4Message> =
       case "user":
         return filled({ role: "user", content: message.content.flatMap(userPart), ...options })
       case "assistant":
-        return filled({ role: "assistant", content: message.content.flatMap(assistantPart), ...options })
+        return filled({
+          role: "assistant",
+          content: message.content.flatMap((part) => assistantPart(part, idOf)),
+          ...options
+        })
       case "tool":
         return filled({
           role: "tool",
-          content: message.content.flatMap((part) => (part.type === "tool-result" ? [result(part)] : [])),
+          content: message.content.flatMap((part) => (part.type === "tool-result" ? [result(part, idOf)] : [])),
           ...options
         })
     }
   })
+}
 
 const blank = (text: string): boolean => text.trim() === ""
 
@@ -43,7 +53,7 @@ const userPart = (part: Prompt.UserMessagePart): Content<"user"> => {
   return blank(part.text) ? [] : [{ type: "text", text: part.text, ...providerOptions(part.options) }]
 }
 
-const assistantPart = (part: Prompt.AssistantMessagePart): Content<"assistant"> => {
+const assistantPart = (part: Prompt.AssistantMessagePart, idOf: IdOf): Content<"assistant"> => {
   const options = providerOptions(part.options)
   switch (part.type) {
     case "text":
@@ -56,7 +66,7 @@ const assistantPart = (part: Prompt.AssistantMessagePart): Content<"assistant"> 
       return [
         {
           type: "tool-call",
-          toolCallId: part.id,
+          toolCallId: idOf(part.id),
           toolName: WireNames.toWire(part.name),
           input: Arguments.sent(part.params),
           ...(part.providerExecuted ? { providerExecuted: true } : undefined),
@@ -64,15 +74,15 @@ const assistantPart = (part: Prompt.AssistantMessagePart): Content<"assistant"> 
         }
       ]
     case "tool-result":
-      return [result(part)]
+      return [result(part, idOf)]
     case "tool-approval-request":
       return [] // core asks people itself, and no provider has to know
   }
 }
 
-const result = (part: Prompt.ToolResultPart): LanguageModelV4ToolResultPart => ({
+const result = (part: Prompt.ToolResultPart, idOf: IdOf): LanguageModelV4ToolResultPart => ({
   type: "tool-result",
-  toolCallId: part.id,
+  toolCallId: idOf(part.id),
   toolName: WireNames.toWire(part.name),
   output: output(part),
   ...providerOptions(part.options)
