@@ -16,18 +16,21 @@ export interface Writer {
   readonly server?: string
 }
 
+/** Whom an event names. */
+export const named = ({ provider, server }: Writer = {}): Writer => defined({ provider, server })
+
 /** The options of a message that this provider wrote; none if it is not known. */
 export const mark = ({ provider, server }: Writer): Prompt.ProviderOptions =>
   provider === undefined ? {} : { waystone: { provider, ...defined({ server }) } }
 
-const writerOf = ({ options }: Prompt.Message): { readonly provider?: unknown; readonly server?: unknown } => {
+const markOf = ({ options }: Prompt.Message): { readonly provider?: unknown; readonly server?: unknown } => {
   const own = options["waystone"]
-  return typeof own === "object" && own !== null ? own : {}
+  return typeof own === "object" && own !== null && "provider" in own ? own : {}
 }
 
 /** Another provider wrote it, or, in a family, another server: where one of the two is not known, the name decides. */
 const isForeign = (message: Prompt.Message, reader: ModelInfo): boolean => {
-  const { provider, server } = message.role === "assistant" ? writerOf(message) : {}
+  const { provider, server } = message.role === "assistant" ? markOf(message) : {}
   if (provider === undefined) return false
   const elsewhere = server !== undefined && reader.server !== undefined && server !== reader.server
   return provider !== reader.provider || (reader.family === true && elsewhere)
