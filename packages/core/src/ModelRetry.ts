@@ -23,7 +23,7 @@ export interface Signal {
   readonly type?: string
 }
 
-/** Replaceable data: by HTTP status first, then by the provider's error type, then by AiError's reason (RI-099, RI-065). */
+/** Replaceable data: by HTTP status first, then by the provider's error type, then by AiError's reason (RI-099, RI-065); a quota by its reason. */
 export interface Table {
   readonly statuses: { readonly [status: number]: Class }
   readonly types: { readonly [type: string]: Class }
@@ -84,22 +84,30 @@ export const ModelRetry: Context.Reference<ModelRetry> = Context.Reference("@way
 })
 
 export const classify = ({ reasons, statuses, types }: Table, { reason, status, type }: Signal): Class => {
-  const byStatus = status === undefined ? undefined : (statuses[status] ?? (status >= 500 ? "retry" : undefined))
+  // A quota that is used up has the status of a limit that is over in a minute.
+  const byStatus =
+    status === undefined || reason === "QuotaExhaustedError"
+      ? undefined
+      : (statuses[status] ?? (status >= 500 ? "retry" : undefined))
   return byStatus ?? (type === undefined ? undefined : types[type]) ?? reasons[reason] ?? "fatal"
+}
+
+/** A text that an adapter, or ModelCall, has put into the metadata of an error. */
+const kept = ({ reason }: AiError.AiError, key: "signal" | "type" | "description"): string | undefined => {
+  const own = "metadata" in reason ? reason.metadata["waystone"] : undefined
+  const value: unknown = typeof own === "object" && own !== null && key in own ? Reflect.get(own, key) : undefined
+  return typeof value === "string" ? value : undefined
 }
 
 /** What is known of an error; ModelCall's own ones carry their name in the metadata. */
 const signalOf = (error: AiError.AiError): Signal => {
   const { reason } = error
   const status = responseOf(error)?.status
-  const own = "metadata" in reason ? reason.metadata["waystone"] : undefined
-  const named = typeof own === "object" && own !== null ? own : {}
-  const text = (key: string): string | undefined => {
-    const value: unknown = key in named ? Reflect.get(named, key) : undefined
-    return typeof value === "string" ? value : undefined
+  const type = kept(error, "type")
+  return {
+    reason: kept(error, "signal") ?? (isOwnFault(reason) ? "RequestFault" : reason._tag),
+    ...defined({ status, type })
   }
-  const type = text("type")
-  return { reason: text("signal") ?? (isOwnFault(reason) ? "RequestFault" : reason._tag), ...defined({ status, type }) }
 }
 
 /** A request that could not even be written. */
@@ -114,11 +122,14 @@ export const failureOf = (error: AiError.AiError, table: Table, now: number): Fa
   const signal = signalOf(error)
   const kind = classify(table, signal)
   const retryAfterMs = retryAfter(error, now)
+  // Effect's errors about limits have no place for what the provider said.
+  const said = kept(error, "description")
+  const message = said === undefined ? error.message : `${error.message}: ${said}`
   return {
     class: kind,
     tag: named[signal.reason] ?? tags[kind],
     // A query may hold a key.
-    message: Text.safeMessage(error.message.replace(/\?[^\s)]+/g, "?…"), 500),
+    message: Text.safeMessage(message.replace(/\?[^\s)]+/g, "?…"), 500),
     retryable: kind === "retry",
     ...defined({ status: signal.status, retryAfterMs })
   }

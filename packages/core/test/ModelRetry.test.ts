@@ -91,6 +91,21 @@ describe("classification", () => {
     )
   )
 
+  it.effect(
+    "RI-099 a quota decides before its status, which it shares with a limit, and keeps the provider's words",
+    () => {
+      const http = { response: { status: 429, headers: {} } }
+      const metadata = { waystone: { description: "pay first" } }
+      return scene([fail(new AiError.QuotaExhaustedError({ http, metadata }))], () =>
+        Effect.gen(function* () {
+          const error = yield* failure(Run.start(yield* agentOf(), input))
+          expect(error).toMatchObject({ _tag: "Fatal", reason: { _tag: "ModelRejected", status: 429 } })
+          expect(error.reason.message).toContain("pay first")
+        })
+      )
+    }
+  )
+
   it.effect("RI-099 a status decides before the reason, also one that the table does not name", () => {
     const http = { response: { status: 599, headers: {} } }
     return scene([fail(new AiError.UnknownError({ description: "?", http })), text("ok")], () =>

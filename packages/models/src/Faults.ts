@@ -61,7 +61,10 @@ const ofCall = (error: APICallError, now: number): AiError.AiErrorReason => {
     return isUnreadable(cause) ? new AiError.InvalidOutputError({ description: message }) : network(message, url)
   }
   const kept = Object.entries(responseHeaders).filter(([name]) => telling.test(name.toLowerCase()))
-  return ofStatus(message, now, {
+  const body = bodyOf(responseBody)
+  // A package that does not know the form of the body says no more than the status line.
+  const told = typeof body["message"] === "string" ? body["message"] : message
+  return ofStatus({ message: told, words: wordsOf(body) }, now, {
     response: { status: statusCode, headers: Object.fromEntries(kept) },
     body: responseBody?.slice(0, maxBody)
   })
@@ -69,15 +72,49 @@ const ofCall = (error: APICallError, now: number): AiError.AiErrorReason => {
 
 type Http = typeof AiError.HttpContext.Type & { readonly response: typeof AiError.HttpResponseDetails.Type }
 
-const ofStatus = (description: string, now: number, http: Http): AiError.AiErrorReason => {
+/** What a provider says of a failure: a sentence, and its own words for the kind. */
+interface Said {
+  readonly message: string
+  readonly words: ReadonlyArray<string>
+}
+
+const ofStatus = (said: Said, now: number, http: Http): AiError.AiErrorReason => {
+  const { message: description, words } = said
   const { headers, status } = http.response
+  // Effect's two errors about limits have no description of their own.
+  const kept = { metadata: { [own]: { description } } }
+  if (words.some((word) => quota.test(word)) || (status === 400 && noCredit.test(description))) {
+    return new AiError.QuotaExhaustedError({ http, ...kept })
+  }
   if (status !== 429) return AiError.reasonFromHttpStatus({ status, http, description })
   const wait = ModelRetry.retryAfterOf(headers, now)
   return new AiError.RateLimitError({
     http,
+    ...kept,
     ...(wait === undefined ? undefined : { retryAfter: Duration.millis(wait) })
   })
 }
+
+/** Nothing to spend any more: words of OpenAI (a 429), Anthropic, Moonshot and gateways. Not Google's, which means a rate. */
+const quota =
+  /^(?:insufficient_(?:user_)?(?:quota|balance|credits?|funds)|exceeded_current_quota(?:_error)?|billing_\w+)$/i
+
+/** Anthropic says so with a 400 and the word for any wrong request. */
+const noCredit = /credit balance is too low/i
+
+/** The error in a body, if the body is JSON. */
+const bodyOf = (body: string | undefined): { readonly [field: string]: unknown } => {
+  try {
+    const json: unknown = JSON.parse(body ?? "")
+    return streamError(json) ?? {}
+  } catch {
+    return {}
+  }
+}
+
+/** The provider's words for the kind of an error, the more general first. */
+const wordsOf = ({ code, type }: { readonly [field: string]: unknown }): ReadonlyArray<string> =>
+  [type, code].filter((value) => typeof value === "string")
 
 /** The packages' own errors: what they were given is wrong, or what they got. */
 const named = (error: AISDKError): AiError.AiErrorReason => {
@@ -110,25 +147,34 @@ const streamError = (error: unknown): { readonly [field: string]: unknown } | un
   return inner === undefined ? error : streamError(inner)
 }
 
-/** By status, then by the provider's word for it, then by what its package thinks (RI-065, RI-099). */
+/** By quota, by status, then by any of the provider's words, then by what its package thinks (RI-065, RI-099). */
 const ofReport = (report: { readonly [field: string]: unknown }): AiError.AiErrorReason => {
-  const { code, isRetryable, message, statusCode, type } = report
+  const { code, isRetryable, message, statusCode } = report
   const description = typeof message === "string" ? message : "the provider reported an error within the stream"
-  const status = [statusCode, code].find(isStatus)
-  if (status !== undefined) return ofStatus(description, 0, { response: { status, headers: {} } })
-  const word = [type, code].find((value) => typeof value === "string")
-  const known = word === undefined ? {} : { type: word }
-  const metadata = { [own]: known }
-  if (word !== undefined && /rate_?limit/i.test(word)) return new AiError.RateLimitError({ metadata })
-  if (isRetryable === true || (word !== undefined && transient.test(word))) {
-    return new AiError.InternalProviderError({ description, metadata })
+  const words = wordsOf(report)
+  const status = [statusCode, code].map(statusOf).find((value) => value !== undefined)
+  if (status !== undefined) return ofStatus({ message: description, words }, 0, { response: { status, headers: {} } })
+  const [known] = [quota, limit, transient].flatMap((kind) => words.filter((word) => kind.test(word)))
+  const word = known ?? words[0]
+  const type = word === undefined ? {} : { type: word }
+  const metadata = { [own]: { ...type, description } }
+  if (word !== undefined && quota.test(word)) return new AiError.QuotaExhaustedError({ metadata })
+  if (word !== undefined && limit.test(word)) return new AiError.RateLimitError({ metadata })
+  if (isRetryable === true || known !== undefined) {
+    return new AiError.InternalProviderError({ description, metadata: { [own]: type } })
   }
-  return new AiError.UnknownError({ description, metadata: { [own]: { signal: "StreamError", ...known } } })
+  return new AiError.UnknownError({ description, metadata: { [own]: { signal: "StreamError", ...type } } })
 }
 
-const isStatus = (value: unknown): value is number => typeof value === "number" && value >= 400 && value < 600
+/** A status of a failure, also one that is written as text. */
+const statusOf = (value: unknown): number | undefined => {
+  const status = typeof value === "string" && /^\d{3}$/.test(value) ? Number(value) : value
+  return typeof status === "number" && status >= 400 && status < 600 ? status : undefined
+}
 
-const transient = /overloaded|api_error|server_error|timeout|unavailable|internal/i
+const limit = /rate_?limit|too_?many_?requests|throttl/i
+
+const transient = /overloaded|busy|api_error|server_error|timeout|unavailable|internal/i
 
 /** The connection broke while nothing looked (undici: `terminated`, with a code in the cause). */
 const isNetwork = (error: unknown): boolean => {

@@ -63,6 +63,26 @@ describe.each(Wire.protocols.flatMap((protocol) => asks.map((one) => ({ ...one, 
       })
     )
 
+    it.live.each([
+      { what: "a quota that is used up", status: 429, type: "insufficient_quota", message: "You exceeded your quota" },
+      { what: "no credit", status: 400, type: "invalid_request_error", message: "Your credit balance is too low" }
+    ])("RI-099 $what ($status) is worth another model and no other try, in the provider's words", (one) =>
+      Effect.gen(function* () {
+        const body = { type: "error", error: { type: one.type, code: one.type, message: one.message } }
+        const { error, failure } = yield* failureOf(protocol, ask, Fake.json(body, { status: one.status }))
+        expect(error.reason._tag).toBe("QuotaExhaustedError")
+        expect(failure).toMatchObject({ status: one.status, class: "elsewhere", retryable: false })
+        expect(failure.message).toContain(one.message)
+      })
+    )
+
+    it.live("RI-006 a limit is told in the provider's words", () =>
+      Effect.gen(function* () {
+        const { failure } = yield* failureOf(protocol, ask, refused(429))
+        expect(failure.message).toContain("said no")
+      })
+    )
+
     it.live("RI-016 a server that always fails sees three requests with two retries, and no more", () =>
       Effect.gen(function* () {
         const server = yield* Fake.serve([refused(500)])
