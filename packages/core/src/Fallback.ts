@@ -3,7 +3,9 @@
  *
  * The models are asked by core itself, after its own retries of the one before, so that still exactly one layer retries
  * (RI-016) and the journal says who answered. It moves on after a failure of the classes `retry` and `elsewhere` of
- * ModelRetry's table; a request that is wrong, a refusal and a reply that repeats itself end the Turn as ever. Each Turn
+ * ModelRetry's table; a request that is wrong, a refusal and a reply that repeats itself end the Turn as ever. If none answers, the first
+ * failure that is worth coming back for decides, so that the Run rests even where a later model finds the request wrong
+ * (its window may be smaller); a refusal and a repeating reply decide at once, whoever gave them. Each Turn
  * begins with the first model again.
  *
  * @since 0.1.0

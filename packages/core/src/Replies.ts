@@ -43,9 +43,11 @@ export const defect = (defect: unknown): AiError.AiError =>
     reason: new AiError.UnknownError({ description: Text.safeMessage(ToolResult.messageOf(defect), 500) })
   })
 
-/** The provider may have worked for a request that was stopped or timed out, but not for one that it refused. */
+/** The provider may have worked for a request that was stopped, broke off or got no legible reply, not if it refused. */
 export const wasInFlight = (error: TryError): boolean =>
-  error === "stopped" || (error.reason._tag === "UnknownError" && "waystone" in error.reason.metadata)
+  error === "stopped" ||
+  error.reason._tag === "InvalidOutputError" ||
+  (error.reason._tag === "UnknownError" && "waystone" in error.reason.metadata)
 
 /** UTF-16 units of all text of a prompt, roughly. */
 export const lengthOf = (prompt: Prompt.Prompt): number =>

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import * as AiError from "effect/ai/AiError"
-import type * as Prompt from "effect/ai/Prompt"
+import * as Prompt from "effect/ai/Prompt"
 import * as LanguageModel from "effect/ai/LanguageModel"
 import { CheckpointStore } from "../src/CheckpointStore.ts"
 import * as Fallback from "../src/Fallback.ts"
@@ -13,6 +13,7 @@ import * as MemoryStore from "../src/MemoryStore.ts"
 import { ModelInfo, ModelSettings, Prices } from "../src/ModelInfo.ts"
 import * as Plugin from "../src/Plugin.ts"
 import * as Run from "../src/Run.ts"
+import * as Writer from "../src/Writer.ts"
 import * as ScriptedModel from "../src/testing/ScriptedModel.ts"
 import { agentOf, during, failure, guard, journal, Kit, ofKind, status, steady } from "./support/turns.ts"
 
@@ -129,6 +130,49 @@ describe("fallback", () => {
       expect(yield* counts([first, second, third])).toEqual([1, 5, 1])
     })
   )
+
+  it.effect("a request that only a fallback finds wrong does not end the Run while the first may be there again", () =>
+    Effect.gen(function* () {
+      const first = yield* model("a", down)
+      const second = yield* model("b", [status(400)])
+      const layer = process(Fallback.layer([first.layer, second.layer]), yield* MemoryStore.make)
+      const error = yield* during(
+        failure(Effect.flatMap(agentOf(), (agent) => Run.start(agent, input))),
+        "15 seconds"
+      ).pipe(Effect.provide(layer))
+      expect(error).toMatchObject({ _tag: "Retryable", reason: { _tag: "ModelUnavailable" } })
+    })
+  )
+
+  it.effect("RI-035 a fallback that repeats itself has answered: the Run stops, though the first may come back", () =>
+    Effect.gen(function* () {
+      const first = yield* model("a", down)
+      const second = yield* model("b", [stream(Array.from({ length: 2000 }, () => delta("I will do it.\n")))])
+      const layer = process(Fallback.layer([first.layer, second.layer]), yield* MemoryStore.make)
+      const outcome = yield* during(
+        Effect.flatMap(agentOf({ limits: { maxRepeats: 20 } }), (agent) => Run.start(agent, input)),
+        "15 seconds"
+      ).pipe(Effect.provide(layer))
+      expect(outcome).toMatchObject({ _tag: "Stopped", reason: { _tag: "RepetitiveOutput" } })
+    })
+  )
+
+  it("what another provider ran itself is left out for this one", () => {
+    const message = Prompt.makeMessage("assistant", {
+      content: [
+        Prompt.makePart("text", { text: "found" }),
+        Prompt.makePart("tool-call", { id: "w", name: "web_search", params: {}, providerExecuted: true }),
+        Prompt.makePart("tool-call", { id: "c", name: "look", params: {}, providerExecuted: false })
+      ],
+      options: Writer.mark({ provider: "a" })
+    })
+    const idsFor = (provider: string) =>
+      assistants(Writer.readable([message], { provider })).flatMap((part) =>
+        part.type === "tool-call" ? [part.id] : []
+      )
+    expect(idsFor("b")).toEqual(["c"])
+    expect(idsFor("a")).toEqual(["w", "c"])
+  })
 
   it.effect("signatures go only to the provider that wrote them, in another process too", () =>
     Effect.gen(function* () {

@@ -54,11 +54,16 @@ const network = (description: string, url = ""): AiError.AiErrorReason =>
   // A query may hold a key.
   new AiError.NetworkError({ reason: "TransportError", method: "POST", url: url.replace(/\?.*/s, ""), description })
 
+/** A whole reply that broke off in its body: core counts what it may have cost, as of a stream that is cut (RI-101). */
+const broken = (description: string): AiError.AiErrorReason =>
+  new AiError.UnknownError({ description, metadata: { [own]: { signal: "StreamCut" } } })
+
 /** Without a status, or with a good one, the answer did not come through or cannot be read. */
 const ofCall = (error: APICallError, now: number): AiError.AiErrorReason => {
   const { cause, message, responseBody, responseHeaders = {}, statusCode, url } = error
-  if (statusCode === undefined || statusCode < 400) {
-    return isUnreadable(cause) ? new AiError.InvalidOutputError({ description: message }) : network(message, url)
+  if (statusCode === undefined) return network(message, url)
+  if (statusCode < 400) {
+    return isUnreadable(cause) ? new AiError.InvalidOutputError({ description: message }) : broken(message)
   }
   const kept = Object.entries(responseHeaders).filter(([name]) => telling.test(name.toLowerCase()))
   const body = bodyOf(responseBody)

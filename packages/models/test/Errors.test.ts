@@ -106,8 +106,22 @@ describe.each(Wire.protocols.flatMap((protocol) => asks.map((one) => ({ ...one, 
     it.live("the connection breaks before the answer: a transport error that is retried", () =>
       Effect.gen(function* () {
         const { error, failure } = yield* failureOf(protocol, ask, { body: "{", cut: true })
-        expect(["NetworkError", "InvalidOutputError"]).toContain(error.reason._tag)
+        expect(["NetworkError", "InvalidOutputError", "UnknownError"]).toContain(error.reason._tag)
         expect(failure.class).toBe("retry")
+      })
+    )
+
+    it.live.each([
+      { what: "breaks in its body", fault: { body: '{"id":', headers: { "content-length": "9000" }, cut: true } },
+      { what: "cannot be read", fault: { body: "<html>" } }
+    ])("RI-101 a whole reply that $what is counted by an estimate, and one that never came is not", ({ fault }) =>
+      Effect.gen(function* () {
+        const server = yield* Fake.serve([fault, refused(503), protocol.whole({ text: "4" })])
+        const { events } = yield* Kit.run(protocol.model(server.url), { stream: false }).pipe(Effect.provide(fast))
+        const tries = events.flatMap(({ event }) => (event._tag === "TurnCompleted" ? (event.tries ?? []) : []))
+        expect(tries[0]?.usage).toMatchObject({ estimated: true })
+        expect(tries[0]?.usage?.input).toBeGreaterThan(0)
+        expect(tries[1]?.usage).toMatchObject({ input: 0, output: 0 })
       })
     )
 
