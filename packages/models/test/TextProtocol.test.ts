@@ -88,6 +88,9 @@ describe("the text protocol", () => {
     ["a fence that was not closed", '```tool\n{"name":"look","arguments":{"at":2}}'],
     ["Windows line ends", block('{"name":"look","arguments":{"at":2}}').replaceAll("\n", "\r\n")],
     ["arguments that are text", block('{"name":"look","arguments":"{\\"at\\":2}"}')],
+    ["a longer fence", block('{"name":"look","arguments":{"at":2}}').replaceAll("```", "````")],
+    ["a fence of tildes", block('{"name":"look","arguments":{"at":2}}').replaceAll("```", "~~~")],
+    ["a block behind thoughts", `<think>\nOslo, say.\n</think>\n${look(2)}`],
     ["an array of one call", block('[{"name":"look","arguments":{"at":2}}]')]
   ]
   it.effect.each(written)("RI-116 reads a call in %s", ([, reply]) =>
@@ -97,6 +100,53 @@ describe("the text protocol", () => {
       expect(shown.join("")).not.toMatch(/name|arguments|```/)
     })
   )
+
+  it.effect.each([
+    ["nothing", '{"name":"look","arguments":{"at":2}}'],
+    ["a tag", 'I look.\n<tool_call>\n{"name":"look","arguments":{"at":2}}\n</tool_call>'],
+    ["a block of another language", `I look.\n${block('{"name":"look","arguments":{"at":2}}', "python")}`]
+  ] as const)(
+    "RI-073 a call at the end of a reply with %s around it is no answer: the model hears how it is written",
+    ([, reply]) =>
+      Effect.gen(function* () {
+        const { executed, last, requests } = yield* ran([text(reply), text(look(2)), text("done")])
+        expect(last).toMatchObject({ _tag: "Ended", outcome: { _tag: "Completed", output: "done" } })
+        expect(executed).toEqual([2])
+        expect(JSON.stringify(requests[1]?.messages.at(-1))).toContain("A call was not in its block")
+      })
+  )
+
+  it.effect.each([
+    ["within a longer fence", `So:\n${"`".repeat(4)}md\n${look(7)}\n${"`".repeat(4)}`],
+    ["within a longer fence without a name", `So:\n${"`".repeat(4)}\n${look(7)}\n${"`".repeat(4)}`],
+    ["within thoughts", `<think>\n${look(7)}\n</think>\nNothing to do.`],
+    ["in thoughts that do not end", `<think>${look(7)}`],
+    [
+      "with words behind it, in another language",
+      `${block('{"name":"look","arguments":{"at":2}}', "python")}\nSo it goes.`
+    ]
+  ] as const)("B2 an example %s is not run, in whatever pieces it comes", ([, reply]) =>
+    Effect.gen(function* () {
+      for (const said of [text(reply), stream([...reply].map((letter) => delta(letter)))]) {
+        const { executed, last } = yield* ran([said])
+        expect(last).toMatchObject({ _tag: "Ended", outcome: { _tag: "Completed", output: reply } })
+        expect(executed).toEqual([])
+      }
+    })
+  )
+
+  it("a line of 400,000 characters in small deltas is read, held and given back", () => {
+    const blocks = new Blocks()
+    const long = `{"name":"look","arguments":{"note":"${"x".repeat(400_000)}"}}`
+    const pieces = [...blocks.push("```tool\n")]
+    for (let at = 0; at < long.length; at += 10) pieces.push(...blocks.push(long.slice(at, at + 10)))
+    expect(pieces).toEqual([])
+    expect([...blocks.push("\n```\n")]).toMatchObject([{ _tag: "Block", body: `${long}\n` }])
+    const fences = new Blocks()
+    const shown = Array.from({ length: 20_000 }, () => fences.push("```json { ")).flat()
+    expect(shown).toEqual([])
+    expect(fences.end()).toEqual([{ _tag: "Text", text: "```json { ".repeat(20_000) }])
+  }, 5000)
 
   it.effect("several blocks are several calls in their order, under ids that never repeat", () =>
     Effect.gen(function* () {
