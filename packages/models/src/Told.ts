@@ -17,8 +17,13 @@ const bad = "```tool\ntool_name(key='value')\n```"
 
 /** The request as text: no tools, and no parts that only a model with tools knows. */
 export const prompt = (options: LanguageModel.ProviderOptions): Prompt.Prompt => {
-  const messages: Array<Prompt.Message> = options.tools.length === 0 ? [] : [system(instructions(options))]
-  for (const message of options.prompt.content) {
+  const { content } = options.prompt
+  const messages: Array<Prompt.Message> = []
+  // What the agent is told comes first, in its order, and then how to call.
+  const leading = content.findIndex(({ role }) => role !== "system")
+  const at = leading === -1 ? content.length : leading
+  const about = options.tools.length === 0 ? [] : [system(instructions(options))]
+  for (const message of [...content.slice(0, at), ...about, ...content.slice(at)]) {
     const next = told(message)
     if (next === undefined) continue
     const last = messages.at(-1)
@@ -42,7 +47,7 @@ const isText = (part: { readonly type: string }): part is Prompt.TextPart => par
 
 /** Two of one role in a row are one message: the templates of many local models refuse anything else. */
 const merge = (last: Prompt.Message, next: Prompt.Message): Prompt.Message | undefined => {
-  if (last.role === "system" && next.role === "system") return system(`${next.content}\n\n${last.content}`)
+  if (last.role === "system" && next.role === "system") return system(`${last.content}\n\n${next.content}`)
   return last.role === "user" && next.role === "user"
     ? Prompt.makeMessage("user", { content: apart([...last.content, ...next.content]) })
     : undefined

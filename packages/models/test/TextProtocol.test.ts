@@ -6,6 +6,7 @@ import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
+import * as LanguageModel from "effect/ai/LanguageModel"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import { Blocks } from "../src/Blocks.ts"
@@ -147,6 +148,26 @@ describe("the text protocol", () => {
     expect(shown).toEqual([])
     expect(fences.end()).toEqual([{ _tag: "Text", text: "```json { ".repeat(20_000) }])
   }, 5000)
+
+  it.effect("what the agent is told comes first and in its order, then how to call, in one message", () =>
+    Effect.gen(function* () {
+      const model = yield* ScriptedModel.make([text("done")])
+      yield* Effect.flatMap(LanguageModel.LanguageModel, (one) =>
+        one.generateText({
+          prompt: [
+            { role: "system", content: "First." },
+            { role: "system", content: "Second." },
+            { role: "user", content: [{ type: "text", text: "go" }] }
+          ],
+          toolkit: Kit,
+          disableToolCallResolution: true
+        })
+      ).pipe(Effect.provide(TextProtocol.layer(model.layer)))
+      const [asked] = yield* model.requests
+      expect(asked?.messages.map(({ role }) => role)).toEqual(["system", "user"])
+      expect(asked?.messages[0]?.content).toMatch(/^First\.\n\nSecond\.\n\nYou can call tools/)
+    })
+  )
 
   it.effect("several blocks are several calls in their order, under ids that never repeat", () =>
     Effect.gen(function* () {
