@@ -39,14 +39,15 @@ const maxWarnings = 100
 export const make = (model: LanguageModelV4): Effect.Effect<LanguageModel.LanguageModel> =>
   Effect.suspend(() => {
     const heard = new Set<string>()
+    const isNew = (note: string): boolean => {
+      if (heard.has(note) || heard.size >= maxWarnings) return false
+      heard.add(note)
+      return true
+    }
     const log = (notes: ReadonlyArray<string>): Effect.Effect<void> =>
       Effect.forEach(
-        notes.filter((note) => !heard.has(note) && heard.size < maxWarnings),
-        (note) =>
-          Effect.andThen(
-            Effect.sync(() => heard.add(note)),
-            Effect.logWarning(`${nameOf(model)}: ${note}`)
-          ),
+        notes,
+        (note) => Effect.suspend(() => (isNew(note) ? Effect.logWarning(`${nameOf(model)}: ${note}`) : Effect.void)),
         { discard: true }
       )
     const asked = (options: LanguageModel.ProviderOptions) =>

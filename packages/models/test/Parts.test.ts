@@ -235,6 +235,16 @@ describe("a part that has no place is left out, and the log says so once", () =>
   )
 })
 
+it.effect("a model that finds ever new things to warn of is heard a hundred times, and no more", () =>
+  Effect.gen(function* () {
+    const said: Array<string> = []
+    const logger = Logger.make(({ message }) => said.push(String(message)))
+    const { model } = providing(Array.from({ length: 150 }, (_, i) => ({ type: `odd-${i}` })))
+    yield* Kit.withModel(model, (one) => one.generateText(deferred)).pipe(Effect.provide(Logger.layer([logger])))
+    expect(said.length).toBe(100)
+  })
+)
+
 it.effect.each([
   { unified: "other", raw: undefined },
   { unified: "interrupted", raw: undefined },

@@ -1,3 +1,4 @@
+import type { LanguageModelV4, LanguageModelV4StreamPart } from "@ai-sdk/provider"
 import { describe, expect, it } from "@effect/vitest"
 import { ModelRetry, Usage } from "@waystone/core"
 import * as Duration from "effect/Duration"
@@ -34,6 +35,11 @@ const replaying = (body: string, ends: { readonly after: number; readonly broken
 }
 
 const socketError = Object.assign(new Error("other side closed"), { code: "UND_ERR_SOCKET" })
+
+const usage = {
+  inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },
+  outputTokens: { total: 1, text: 1, reasoning: 0 }
+}
 
 const deferred = { prompt: "go", disableToolCallResolution: true, toolCallValidation: "deferred" } as const
 
@@ -297,6 +303,41 @@ it.live("S2 a stream that is left in the middle gives its connection back", () =
     expect(parts.at(-1)?.type).toBe("text-delta")
     yield* Effect.repeat(Effect.sleep("2 millis"), { until: () => server.left() === 1 })
   })
+)
+
+it.effect.each(["is left in the middle", "ends", "fails"])(
+  "S2 a stream of a package that hears no abort is given back too where it %s",
+  (how) =>
+    Effect.gen(function* () {
+      let returned = 0
+      const stream = new ReadableStream<LanguageModelV4StreamPart>({
+        start: (controller) => {
+          controller.enqueue({ type: "text-start", id: "t" })
+          controller.enqueue({ type: "text-delta", id: "t", delta: "Hello" })
+          if (how === "ends")
+            controller.enqueue({ type: "finish", finishReason: { unified: "stop", raw: "stop" }, usage })
+          if (how === "fails") controller.enqueue({ type: "error", error: { message: "no", code: 400 } })
+        },
+        cancel: () => {
+          returned++
+        }
+      })
+      const deaf: LanguageModelV4 = {
+        specificationVersion: "v4",
+        provider: "deaf.chat",
+        modelId: "deaf-1",
+        supportedUrls: {},
+        doGenerate: () => Promise.reject(new Error("not asked")),
+        doStream: () => Promise.resolve({ stream })
+      }
+      yield* Kit.withModel(deaf, (model) => {
+        const parts = model.streamText(deferred)
+        const some =
+          how === "ends" ? parts : Stream.takeUntil(parts, (part) => part.type === "text-delta" && how !== "fails")
+        return Effect.exit(Stream.runDrain(some))
+      })
+      expect(returned).toBe(1)
+    })
 )
 
 it.live("S2 an unused layer asks nobody", () =>
