@@ -157,6 +157,33 @@ describe("fallback", () => {
     })
   )
 
+  it.each([
+    { wrote: { provider: "c", server: "x" }, reads: { provider: "c", server: "y", family: true }, foreign: true },
+    { wrote: { provider: "c", server: "x" }, reads: { provider: "c", server: "x", family: true }, foreign: false },
+    { wrote: { provider: "c" }, reads: { provider: "c", server: "y", family: true }, foreign: false },
+    { wrote: { provider: "c", server: "x" }, reads: { provider: "c", server: "y" }, foreign: false },
+    { wrote: { provider: "d", server: "x" }, reads: { provider: "c", server: "x" }, foreign: true },
+    { wrote: {}, reads: { provider: "c", server: "x", family: true }, foreign: false }
+  ])("what $wrote thought is foreign to $reads: $foreign", ({ foreign, reads, wrote }) => {
+    const content = [Prompt.makePart("reasoning", { text: "hm" }), Prompt.makePart("text", { text: "so" })]
+    const message = Prompt.makeMessage("assistant", { content, options: Writer.mark(wrote) })
+    const types = assistants(Writer.readable([message], reads)).map(({ type }) => type)
+    expect(types).toEqual(foreign ? ["text"] : ["reasoning", "text"])
+  })
+
+  it.effect("a fallback that does not say its server did not answer from that of the first", () =>
+    Effect.gen(function* () {
+      const first = yield* model("a", [status(401)], Layer.succeed(ModelInfo, { provider: "a", server: "x" }))
+      const second = yield* model("a", [text("from b")])
+      const layer = process(Fallback.layer([first.layer, second.layer]), yield* MemoryStore.make)
+      const [turn] = yield* Effect.gen(function* () {
+        yield* Run.start(yield* agentOf(), input)
+        return ofKind(yield* journal("r"), "TurnCompleted")
+      }).pipe(Effect.provide(layer))
+      expect(turn?.tries?.at(-1)).toMatchObject({ server: "unknown" })
+    })
+  )
+
   it("what another provider ran itself is left out for this one", () => {
     const message = Prompt.makeMessage("assistant", {
       content: [
