@@ -85,6 +85,21 @@ describe("tool-call ids", () => {
     expect(all.slice(2)).toEqual(["a_b", first])
   })
 
+  it("I1 stay apart where they begin alike and their hashes are one", () => {
+    const all = wire("functions.weather.today:8t", "functions.weather.today:fj")
+    expect(new Set(all).size).toBe(2)
+  })
+
+  it.each([true, false])("I3 only a server of a family gets its own back as they are (%s)", (keepsOwn) => {
+    const prompt = Prompt.fromMessages([
+      Prompt.makeMessage("assistant", {
+        content: [Prompt.makePart("tool-call", { id: kimi, name: "now", params: {}, providerExecuted: false })],
+        options: { waystone: { provider: "p" } }
+      })
+    ])
+    expect(JSON.stringify(WirePrompt.messages(prompt, keepsOwn)).includes(kimi)).toBe(keepsOwn)
+  })
+
   it("I2 are the same in every request, and a good one stays as it is", () => {
     expect(wire("a.b", "c", "d:e").slice(0, 2)).toEqual(wire("a.b", "c"))
     expect(wire("toolu_01-A")).toEqual(["toolu_01-A"])

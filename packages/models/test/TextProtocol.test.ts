@@ -118,8 +118,8 @@ describe("the text protocol", () => {
   )
 
   it.effect.each([
-    ["within a longer fence", `So:\n${"`".repeat(4)}md\n${look(7)}\n${"`".repeat(4)}`],
-    ["within a longer fence without a name", `So:\n${"`".repeat(4)}\n${look(7)}\n${"`".repeat(4)}`],
+    ["within a longer fence", `So:\n${"`".repeat(4)}md\n${look(7)}\n${look(8)}\n${"`".repeat(4)}`],
+    ["within a longer fence without a name", `So:\n${"`".repeat(4)}\n${look(7)}\n${look(8)}\n${"`".repeat(4)}`],
     ["within thoughts", `<think>\n${look(7)}\n</think>\nNothing to do.`],
     ["in thoughts that do not end", `<think>${look(7)}`],
     [
