@@ -1,9 +1,10 @@
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
+import { appendFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { describe, expect, it } from "@effect/vitest"
 import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
 import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -12,7 +13,7 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
 import * as AiError from "effect/ai/AiError"
-import type * as LanguageModel from "effect/ai/LanguageModel"
+import * as LanguageModel from "effect/ai/LanguageModel"
 import { CheckpointStore } from "../src/CheckpointStore.ts"
 import * as MemoryStore from "../src/MemoryStore.ts"
 import { ModelInfo, ModelSettings } from "../src/ModelInfo.ts"
@@ -342,6 +343,62 @@ describe("RecordedModel", () => {
     }).pipe(Effect.provide(Live))
   )
 })
+
+describe("V2 a recording that is not whole", () => {
+  const rejected = fail(AiError.reasonFromHttpStatus({ status: 401 }))
+  const failing = (model: Layer.Layer<LanguageModel.LanguageModel>) =>
+    Effect.andThen(ran(model), Effect.die(new Error("the test fails")))
+  const hanging = (model: Layer.Layer<LanguageModel.LanguageModel>) =>
+    during(Effect.timeout(ran(model), "2 seconds"), "2 seconds").pipe(Effect.orDie)
+  const abandoned = (model: Layer.Layer<LanguageModel.LanguageModel>) =>
+    Effect.gen(function* () {
+      const context = yield* Layer.build(model)
+      const { generateText } = Context.get(context, LanguageModel.LanguageModel)
+      yield* Effect.forkDetach(generateText({ prompt: "hang" }), { startImmediately: true })
+      return yield* Effect.as(generateText({ prompt: "go" }), [])
+    }).pipe(Effect.scoped)
+  it.effect.each<readonly [string, ScriptedModel.Script, typeof ran]>([
+    ["whose key was refused", [rejected], ran],
+    ["whose second request was refused", [call("look", { at: 1 }), rejected], ran],
+    ["whose test failed", [text("two")], failing],
+    ["that was given up in its second request", [call("look", { at: 1 }), ScriptedModel.hang], hanging],
+    ["with a request that nobody waited for", [ScriptedModel.hang, text("two")], abandoned]
+  ])("%s is dropped: no cassette is made of it, and a good one stays", ([, script, body]) =>
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const path = yield* folder
+      yield* Effect.exit(recorded(join(path, "new.jsonl"), script, body))
+      const file = join(path, "old.jsonl")
+      yield* recorded(file, [call("look", { at: 1 }), text("one")])
+      const good = yield* fs.readFileString(file)
+      yield* Effect.exit(recorded(file, script, body))
+      expect(yield* fs.readFileString(file)).toBe(good)
+      expect(yield* fs.readDirectory(path)).toEqual(["old.jsonl"])
+    }).pipe(Effect.provide(Live))
+  )
+})
+
+it.live("V1 a recorded image is replayed unchanged, whatever its bytes look like", () =>
+  Effect.gen(function* () {
+    const file = join(yield* folder, "c.jsonl")
+    const data = `AAA/AKIA${"A1".repeat(8)}/AAA`
+    const image = { type: "file", mediaType: "image/png", data } as const
+    const written = (events: ReadonlyArray<RunEvent>) =>
+      JSON.stringify(events.filter(({ _tag }) => _tag === "TurnCompleted"))
+    const script = [reply([image, call("look", { at: 1 })]), text("done")]
+    expect(written(yield* recorded(file, script))).toContain(data)
+    expect(written(yield* replayed(file))).toContain(data)
+  }).pipe(Effect.provide(Live))
+)
+
+it.live("a blank line at the end of a cassette damages nothing", () =>
+  Effect.gen(function* () {
+    const file = join(yield* folder, "c.jsonl")
+    yield* recorded(file, [text("done")])
+    yield* Effect.promise(() => appendFile(file, "\n\r\n"))
+    expect((yield* replayed(file)).at(-1)).toMatchObject({ outcome: { output: "done" } })
+  }).pipe(Effect.provide(Live))
+)
 
 describe("a difference", () => {
   it("is bounded and shows where two long texts part", () => {

@@ -88,7 +88,7 @@ const decodeHeader = Schema.decodeUnknownResult(Header)
 const decodeEntry = Schema.decodeUnknownResult(Entry)
 const issues = SchemaIssue.makeFormatterStandardSchemaV1()
 
-/** Reads a whole cassette (C1). A request that was edited does not fit its digest any more. */
+/** Reads a whole cassette (C1); blank lines at its end are nothing. A request that was edited does not fit its digest any more. */
 export const parse = Effect.fnUntraced(function* (
   file: string,
   text: string
@@ -106,7 +106,7 @@ export const parse = Effect.fnUntraced(function* (
       return damaged(line, pathOf(found?.path ?? []), found?.message ?? "it has another shape")
     })
   }
-  const [first = "", ...lines] = text.replace(/\n$/, "").split("\n")
+  const [first = "", ...lines] = text.trimEnd().split("\n")
   const header = yield* Effect.fromResult(read(1, first, decodeHeader))
   const entries: Array<Entry> = []
   for (const [index, line] of lines.entries()) {

@@ -3,7 +3,6 @@
  *
  * @since 0.1.0
  */
-import type { Json } from "effect/Schema"
 import type * as Response from "effect/ai/Response"
 import * as Tape from "./Tape.ts"
 
@@ -22,7 +21,7 @@ export const make = (chunks: ReadonlyArray<ReadonlyArray<Part>>, clean: Tape.Cle
   const replaced = new Map<Part, string>()
   for (const deltas of pieces.values()) {
     const text = deltas.map(({ delta }) => delta).join("")
-    const kept = cleanText(text, deltas[0]?.type, clean)
+    const kept = String(clean(text))
     if (kept !== text) for (const [index, part] of deltas.entries()) replaced.set(part, index === 0 ? kept : "")
   }
   return chunks.map((parts) =>
@@ -46,17 +45,3 @@ export const cleaned = <Part extends { readonly type: string }>(part: Part, clea
 const isDelta = (part: Part): part is Delta => "delta" in part
 
 const key = ({ id, type }: Delta): string => `${type} ${id}`
-
-/** Arguments are JSON as text: there a field's name says that it is a secret. */
-const cleanText = (text: string, type: string | undefined, clean: Tape.Clean): string => {
-  if (type === "tool-params-delta") {
-    try {
-      const json: Json = JSON.parse(text)
-      const kept = clean(json)
-      if (JSON.stringify(kept) !== JSON.stringify(json)) return JSON.stringify(kept)
-    } catch {
-      // Not JSON: only the shapes of secrets are known.
-    }
-  }
-  return String(clean(text))
-}

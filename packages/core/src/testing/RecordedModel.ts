@@ -5,8 +5,10 @@
  * turns defects of its model into failures, so the layer keeps every such problem and dies with it when it is closed.
  *
  * Invariants
- *   V1  Nothing is written that looks like a secret, and no header of a request or response.
- *   V2  A cassette is replaced only by a whole new one, and only where that was asked for; a damaged one never.
+ *   V1  Nothing is written that is named or looks like a secret (SecretName, SecretShapes), and no header of a request
+ *       or response. What nothing names and no shape tells is not known as one: `redact` is for that.
+ *   V2  A cassette is replaced only by a whole new one, and only where that was asked for; a damaged one never. Whole:
+ *       the scope succeeded, every request was answered, the last one to its end.
  *   V3  While replaying, the real model is not even built, so no key is needed.
  *
  * @example
@@ -34,7 +36,7 @@ export type { Redact } from "./Redaction.ts"
 
 /**
  * `replay`: the file must be there. `record`: asks the model, and replaces the file when the scope is closed, unless
- * nothing was asked. `auto`: replays if the file is there, else records; where `CI` is set it never records.
+ * nothing was asked, the last request failed or was given up, or the scope failed; a warning says so. `auto`: replays if the file is there, else records; where `CI` is set it never records.
  */
 export type Mode = "record" | "replay" | "auto"
 

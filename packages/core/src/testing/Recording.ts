@@ -1,7 +1,8 @@
 /**
  * Asks a real model and writes down, line by line, what was asked and what came.
  *
- * Lines are written beside the cassette and take its place when the scope is closed (V2).
+ * Lines are written beside the cassette and take its place when the scope is closed, if the recording is whole: the scope
+ * succeeded, every request was answered and written, and the last one to its end (V2).
  *
  * @since 0.1.0
  */
@@ -54,7 +55,7 @@ export const make = Effect.fnUntraced(function* ({
   const written = (index: number, request: Request, reply: Pick<Entry, "parts" | "chunks">, end: End) =>
     Effect.gen(function* () {
       const digest = yield* sha256(request)
-      yield* tape.write(index, Tape.json({ digest, request, ...reply, end }))
+      yield* tape.write(index, { digest, request, ...reply, end })
     }).pipe(Effect.catch((error) => problems.die(`RecordedModel: ${file} could not be written: ${String(error)}`)))
   const started = (options: LanguageModel.ProviderOptions, method: Request["method"]) =>
     options.responseFormat.type === "json"
@@ -142,7 +143,7 @@ const withoutHttp = (error: Schema.Json, http: Schema.Json | undefined): Schema.
 interface Writer {
   /** The place of the next request: the order in which they were made, whichever is answered first. */
   readonly next: () => number
-  readonly write: (index: number, entry: Schema.Json) => Effect.Effect<void, PlatformError>
+  readonly write: (index: number, entry: Entry) => Effect.Effect<void, PlatformError>
 }
 
 const writer = Effect.fnUntraced(function* ({
@@ -158,25 +159,36 @@ const writer = Effect.fnUntraced(function* ({
   const folder = file.replace(/[\\/]?[^\\/]*$/, "")
   if (folder !== "") yield* fs.makeDirectory(folder, { recursive: true })
   yield* fs.writeFileString(part, `${JSON.stringify(header)}\n`)
-  const waiting = new Map<number, Schema.Json>()
+  const waiting = new Map<number, Entry>()
   const lock = Semaphore.makeUnsafe(1)
   let asked = 0
   let done = 0
-  yield* Effect.addFinalizer(() =>
-    Effect.orDie(Effect.suspend(() => (done === 0 ? fs.remove(part, { force: true }) : fs.rename(part, file))))
-  )
+  let last: End["_tag"] | undefined
+  /** Why what was recorded is no cassette; undefined if it is one. */
+  const flaw = (exit: Exit.Exit<unknown, unknown>): string | undefined => {
+    if (Exit.isFailure(exit)) return "its scope failed or was interrupted"
+    if (done < asked) return "a request was not answered or not written"
+    return last === "Done" ? undefined : "its last request did not succeed"
+  }
+  yield* Effect.addFinalizer((exit) => {
+    const why = flaw(exit)
+    if (why === undefined) return Effect.orDie(fs.rename(part, file))
+    const dropped = Effect.orDie(fs.remove(part, { force: true }))
+    return asked === 0
+      ? dropped
+      : Effect.andThen(dropped, Effect.logWarning(`RecordedModel: ${file} was not recorded: ${why}.`))
+  })
   return {
     next: () => asked++,
     write: (index, entry) =>
       lock.withPermits(1)(
-        Effect.suspend(() => {
+        Effect.gen(function* () {
           waiting.set(index, entry)
-          const lines: Array<string> = []
           for (let next = waiting.get(done); next !== undefined; next = waiting.get(done)) {
-            lines.push(`${JSON.stringify(next)}\n`)
+            yield* fs.writeFileString(part, `${JSON.stringify(next)}\n`, { flag: "a" })
             waiting.delete(done++)
+            last = next.end._tag
           }
-          return lines.length === 0 ? Effect.void : fs.writeFileString(part, lines.join(""), { flag: "a" })
         })
       )
   }

@@ -4,33 +4,69 @@
  * @since 0.1.0
  */
 import type { Json } from "effect/Schema"
-import * as Text from "../Text.ts"
-
-/** Names of fields whose text is a secret whatever it looks like. */
-const secretName =
-  /^(?:x-)?(?:proxy-)?(?:authorization|api[-_]?key|(?:access|auth|refresh|session|id|bearer)[-_]?token|token|secret|client[-_]?secret|password|passwd|cookie|set-cookie|private[-_]?key|credentials?)$/i
-
-/** Keys of providers that carry no separator that Text's shapes look for: Google's, and AWS's. */
-const shapes = /\b(?:AIza[\w-]{30,}|(?:AKIA|ASIA)[A-Z0-9]{16}|glpat-[\w-]{16,}|hf_\w{16,}|npm_\w{16,}|gsk_\w{16,})/g
+import * as SecretName from "./SecretName.ts"
+import * as SecretShapes from "./SecretShapes.ts"
 
 /** Removes known shapes of keys and tokens, and what a caller's own function removes. */
 export type Redact = (text: string) => string
 
-const known: Redact = (text) => Text.secretless(text).replace(shapes, "[redacted]")
+type Fields = { readonly [name: string]: Json }
 
 /** Every text of the value redacted, keys of objects included, and fields named like secrets emptied. */
 export const make = (redact: Redact = (text) => text): ((json: Json) => Json) => {
-  const text: Redact = (value) => known(redact(value))
+  const shapeless: Redact = (value) => SecretShapes.without(redact(value))
+  const text: Redact = (value) => shapeless(inJson(value, walk))
+  const field = (name: string, value: Json, owner: Fields): Json => {
+    if (isData(name, value, owner)) return value
+    if (schemaFields.has(name)) return each(value, (one) => walk(one))
+    if (providersOwn.has(name)) return each(value, (one) => each(one, opaque))
+    return SecretName.is(name) ? emptied(value) : walk(value)
+  }
+  const opaque = (value: Json, name: string): Json =>
+    typeof value === "string" && SecretName.isOpaque(name) ? value : field(name, value, {})
   const walk = (json: Json): Json => {
     if (typeof json === "string") return text(json)
-    if (typeof json !== "object" || json === null) return json
-    if (Array.isArray(json)) return json.map(walk)
-    return Object.fromEntries(
-      Object.entries(json).map(([key, value]) => [
-        text(key),
-        typeof value === "string" && value !== "" && secretName.test(key) ? "[redacted]" : walk(value)
-      ])
-    )
+    if (!isFields(json)) return Array.isArray(json) ? json.map(walk) : json
+    return Object.fromEntries(Object.entries(json).map(([name, value]) => [shapeless(name), field(name, value, json)]))
   }
+  const each = (json: Json, change: (value: Json, name: string) => Json): Json =>
+    isFields(json)
+      ? Object.fromEntries(Object.entries(json).map(([name, value]) => [shapeless(name), change(value, name)]))
+      : walk(json)
   return walk
+}
+
+const isFields = (json: Json): json is Fields => typeof json === "object" && json !== null && !Array.isArray(json)
+
+/** Of a JSON Schema: there a name like a secret's has a description, and no secret. */
+const schemaFields = new Set(["properties", "patternProperties", "$defs", "definitions"])
+
+/** Where a part keeps, provider by provider, what must come back to it unchanged. */
+const providersOwn = new Set(["metadata", "options"])
+
+/** Bytes of a file or an image: in a large one something looks like a key by chance. */
+const isData = (name: string, value: Json, { mediaType, mimeType }: Fields): boolean =>
+  name === "data" &&
+  typeof (mediaType ?? mimeType) === "string" &&
+  typeof value === "string" &&
+  /^(?:data:[\w.+-]+\/[\w.+-]+;base64,)?[A-Za-z\d+/]*={0,2}$/.test(value)
+
+/** Every text in it, however deep; numbers are counts. */
+const emptied = (json: Json): Json => {
+  if (typeof json === "string") return json === "" ? json : SecretShapes.mark
+  if (Array.isArray(json)) return json.map(emptied)
+  if (!isFields(json)) return json
+  return Object.fromEntries(Object.entries(json).map(([name, value]) => [name, emptied(value)]))
+}
+
+/** JSON as a text (arguments, what a tool read): there a field's name says what a shape does not. */
+const inJson = (text: string, walk: (json: Json) => Json): string => {
+  if (!/^\s*[{[]/.test(text)) return text
+  try {
+    const json: Json = JSON.parse(text)
+    const kept = JSON.stringify(walk(json))
+    return kept === JSON.stringify(json) ? text : kept
+  } catch {
+    return text
+  }
 }
