@@ -14,11 +14,12 @@ import { Chosen } from "./model/Models.ts"
 import { Project } from "./Project.ts"
 import * as ProjectPath from "./ProjectPath.ts"
 import * as Rejected from "./Rejected.ts"
+import * as Resting from "./Resting.ts"
 import * as Running from "./Running.ts"
 import * as RunTests from "./RunTests.ts"
 import type { Scenario } from "./scenario/Scenario.ts"
 import * as WriteRecord from "./scenario/WriteRecord.ts"
-import type { Proof, Update, Verified } from "./Shown.ts"
+import type { Proof, Rests, Update, Verified } from "./Shown.ts"
 import * as Snapshot from "./Snapshot.ts"
 import * as Status from "./Status.ts"
 import { Keeping } from "./Stores.ts"
@@ -89,7 +90,13 @@ const driven = Effect.fnUntraced(function* ({ agent, begin, runId }: Input, befo
   const { command, durable } = yield* Keeping
   const objections: Array<string> = []
   const choice = yield* Chosen
-  const goOn = (verb: string) => ({ goOn: `${command(`${verb} ${runId}`)}${verb === "resume" ? again(choice) : ""}` })
+  const goOn = (verb: string, asked = choice) => ({
+    goOn: `${command(`${verb} ${runId}`)}${verb === "resume" ? again(asked) : ""}`
+  })
+  const rests = (asks: boolean, wakeAt: number | undefined): Rests => {
+    const more = wakeAt === undefined ? undefined : { wakeAt, atOnce: command(`fork ${runId}`) }
+    return { _tag: "Rests", runId, asks, ...goOn(asks ? "show" : "resume"), ...more }
+  }
   let left = false
   let rejected = false
   const running = yield* Running.make
@@ -106,15 +113,23 @@ const driven = Effect.fnUntraced(function* ({ agent, begin, runId }: Input, befo
     if (objection !== undefined) objections.push(objection)
     running.note(update)
     left = isLeft(update)
-    const advice = update._tag === "Failed" ? Rejected.advice(update, choice) : undefined
-    if (advice !== undefined) {
+    const advised = update._tag === "Failed" ? Rejected.advice(update, choice) : undefined
+    if (advised !== undefined) {
       rejected = true
-      const more = durable ? goOn("resume") : undefined
-      return Effect.andThen(show(update), show({ _tag: "Rejected", runId, advice, ...more }))
+      const more = durable ? goOn("resume", advised.choice) : undefined
+      return Effect.andThen(show(update), show({ _tag: "Rejected", runId, advice: advised.advice, ...more }))
     }
-    if (update._tag === "Ended" && update.outcome._tag === "Suspended" && durable) {
-      const asks = update.outcome.waiting.some(({ kind }) => kind !== "paused" && kind !== "retry")
-      return Effect.andThen(show(update), show({ _tag: "Rests", runId, asks, ...goOn(asks ? "show" : "resume") }))
+    if (!durable) return show(update)
+    if (update._tag === "Failed" && Resting.is(update)) {
+      return Effect.andThen(
+        show(update),
+        Effect.flatMap(Resting.wakeAt(runId), (wakeAt) => show(rests(false, wakeAt)))
+      )
+    }
+    if (update._tag === "Ended" && update.outcome._tag === "Suspended") {
+      const { waiting } = update.outcome
+      const asks = waiting.some(({ kind }) => kind !== "paused" && kind !== "retry")
+      return Effect.andThen(show(update), show(rests(asks, Resting.until(waiting))))
     }
     return show(update)
   }).pipe(
@@ -152,17 +167,18 @@ const leave = Effect.fnUntraced(function* (runId: string) {
 
 /** Only a Run that came to its end counts. */
 const objectionTo = (update: Update): string | undefined => {
-  if (update._tag === "Failed") return `The run failed: ${update.error.message}`
+  if (update._tag === "Failed")
+    return `The run ${Resting.is(update) ? "rests" : "failed"} (${update.error.reason._tag}).`
   if (update._tag !== "Ended" || update.outcome._tag === "Completed") return undefined
   const { outcome } = update
   const why = outcome._tag === "Stopped" ? ` (${outcome.reason._tag})` : ""
   return `The run did not complete: it is ${outcome._tag.toLowerCase()}${why}.`
 }
 
-/** A person ended it or makes it wait, or another process drives it in this folder: nobody asks for its tests here. */
+/** A person ended it or makes it wait, it rests, or another process drives it in this folder: nobody asks for its tests here. */
 const isLeft = (update: Update): boolean =>
   update._tag === "Failed"
-    ? update.error.reason._tag === "RunBusy"
+    ? update.error.reason._tag === "RunBusy" || Resting.is(update)
     : update._tag === "Ended" && (update.outcome._tag === "Cancelled" || update.outcome._tag === "Suspended")
 
 /** Only what was changed. */

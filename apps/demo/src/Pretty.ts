@@ -7,9 +7,10 @@ import { FileTools } from "@waystone/tools"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as ModelName from "./model/ModelName.ts"
+import * as Resting from "./Resting.ts"
 import * as RunTests from "./RunTests.ts"
 import type { Source } from "./Project.ts"
-import type { Began, Crashed, Interrupted, Shown, Verified } from "./Shown.ts"
+import type { Began, Crashed, Interrupted, Rests, Shown, Verified } from "./Shown.ts"
 import * as Snapshot from "./Snapshot.ts"
 import type { Style } from "./Style.ts"
 import * as Tap from "./Tap.ts"
@@ -62,15 +63,16 @@ const worded = (style: Style, printed: Printed, shown: Shown): readonly [Printed
     case "Ended":
       return lines(printed, ["", ...ended(style, shown)])
     case "Failed":
-      return lines(printed, ["", style.red(`The run failed. ${shown.error.message}`)])
+      return lines(printed, [
+        "",
+        style.red(`${Resting.is(shown) ? "The run rests." : "The run failed."} ${shown.error.message}`)
+      ])
     case "StillRunning":
       return lines(printed, [style.dim(`    ${shown.name} runs for ${shown.seconds} s …`)])
     case "Interrupted":
       return lines(printed, ["", ...interrupted(style, shown)])
     case "Rests":
-      return lines(printed, [
-        `${shown.asks ? "What it waits for, and what can be done" : "It can go on"}: ${shown.goOn}`
-      ])
+      return lines(printed, [rests(shown)])
     case "Rejected":
       return lines(printed, [
         `${shown.advice}${shown.goOn === undefined ? "" : ` Then the run can go on: ${shown.goOn}`}`
@@ -90,6 +92,13 @@ const lines = (printed: Printed, more: ReadonlyArray<string>): readonly [Printed
   { ...printed, column: 0, gap: "" },
   `${printed.column > 0 ? "\n" : ""}${more.map((line) => `${line}\n`).join("")}`
 ]
+
+const rests = ({ asks, atOnce, goOn, wakeAt }: Rests): string => {
+  if (asks) return `What it waits for, and what can be done: ${goOn}`
+  if (wakeAt === undefined) return `It can go on: ${goOn}`
+  const now = atOnce === undefined ? "" : ` ; to go on at once, as a new run: ${atOnce}`
+  return `The run waits until ${Resting.clock(wakeAt)}; then: ${goOn}${now}`
+}
 
 /** A piece of text of the model, indented and wrapped at its blanks, which are printed with the word that follows. */
 const delta = (printed: Printed, text: string, mark: (text: string) => string): readonly [Printed, string] => {

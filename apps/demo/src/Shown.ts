@@ -48,6 +48,10 @@ export interface Rests {
   readonly asks: boolean
   /** The command that goes on with it, or says what it waits for. */
   readonly goOn: string
+  /** The model is asked again from then on, epoch ms; `goOn` does nothing before. */
+  readonly wakeAt?: number
+  /** The command that makes a new Run of it, which need not wait. */
+  readonly atOnce?: string
 }
 
 /** A provider took no request of the Run, which has failed; it can go on with another key or another model. */

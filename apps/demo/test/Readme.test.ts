@@ -42,9 +42,7 @@ describe("the table of providers in README.md", () => {
       const choice = yield* parsed(words)
       if (choice._tag === "Offline") return expect.unreachable("no model is named")
       const about = providers[choice.provider]
-      // A local server takes any key, or none.
-      const mayBeNone = choice.provider === "ollama"
-      return expect(keys).toEqual(mayBeNone ? [] : about.keys)
+      return expect(keys).toEqual(about.keys)
     })
   )
 

@@ -55,7 +55,7 @@ export const model = {
   model: Flag.String("model").pipe(
     Flag.withMetavar("provider:name"),
     Flag.withDescription(
-      "Ask a real model: anthropic:<name>, openai:<name> (responses), google:<name>, ollama:<name> or openai-compatible:<name> (chat completions; with --base-url). Keys are read from ANTHROPIC_API_KEY, OPENAI_API_KEY, GOOGLE_GENERATIVE_AI_API_KEY or GEMINI_API_KEY, and OPENAI_COMPATIBLE_API_KEY; addresses also from ANTHROPIC_BASE_URL and OPENAI_BASE_URL. By default a scripted model answers, without network"
+      "Ask a real model: anthropic:<name>, openai:<name> (responses), google:<name>, ollama:<name> or openai-compatible:<name> (chat completions; with --base-url). Keys are read from ANTHROPIC_API_KEY, OPENAI_API_KEY, GOOGLE_GENERATIVE_AI_API_KEY or GEMINI_API_KEY, OLLAMA_API_KEY (if your server wants one), and OPENAI_COMPATIBLE_API_KEY; addresses also from ANTHROPIC_BASE_URL and OPENAI_BASE_URL. By default a scripted model answers, without network"
     ),
     Flag.optional
   ),

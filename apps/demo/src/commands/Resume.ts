@@ -34,6 +34,6 @@ export const resume = Command.make(
     }).pipe(Effect.provideService(RunTests.Limit, Duration.seconds(testLimit)), spoken)
 ).pipe(
   Command.withDescription(
-    "Go on with a Run that was interrupted, is paused, or whose process died: nothing that was done is done again. The model is the one that is named now. Of one that has ended and whose folder is gone it says what came of it. Exits as the demo does"
+    "Go on with a Run that was interrupted, is paused, or whose process died: nothing that was done is done again. The model is the one that is named now. One that rests because no model answered goes on when its time has come; before, it says when that is. Of one that has ended and whose folder is gone it says what came of it. Exits as the demo does"
   )
 )

@@ -2,6 +2,7 @@
  * Says of each thing that a Run waits for how it goes on.
  */
 import type { Run, RunEvent } from "@waystone/core"
+import * as Resting from "../Resting.ts"
 
 type Wait = Run.RunInfo["waiting"][number]
 
@@ -21,12 +22,13 @@ export interface Known {
 }
 
 /** One sentence. */
-export const of = ({ checkpoints, command, entries, runId }: Known, { id, kind }: Wait): string => {
+export const of = ({ checkpoints, command, entries, runId }: Known, wait: Wait): string => {
+  const { id, kind } = wait
   switch (kind) {
     case "paused":
       return `to go on: ${command(`resume ${runId}`)}`
     case "retry":
-      return `it is tried again when its time has come: ${command(`resume ${runId}`)}`
+      return `it waits until ${Resting.clock(wait.wakeAt)}; then: ${command(`resume ${runId}`)} ; to go on at once, as a new run: ${command(`fork ${runId}`)}`
     case "approval":
       return "a program answers it by Run.answer: Approve or Deny"
     case "external":

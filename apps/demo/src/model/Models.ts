@@ -1,6 +1,5 @@
 /**
- * Makes the model that was chosen. Its key goes to its server and nowhere else: what the server says of a failure is read
- * without it.
+ * Makes the model that was chosen. Its key goes to its server and nowhere else: what the server answers is read without it.
  */
 import { AiSdk, TextProtocol } from "@waystone/models"
 import * as Config from "effect/Config"
@@ -13,6 +12,7 @@ import * as Schema from "effect/Schema"
 import type * as LanguageModel from "effect/ai/LanguageModel"
 import type { Unusable } from "../Complaint.ts"
 import * as Choice from "./Choice.ts"
+import { discreet } from "./Discreet.ts"
 import * as OfflineModel from "./OfflineModel.ts"
 import { providers } from "./Providers.ts"
 
@@ -71,13 +71,3 @@ const addressOf = Effect.fnUntraced(function* (about: { readonly addressIn?: str
   const given = yield* set(addressIn)
   return Option.isSome(given) ? yield* Choice.address(Redacted.value(given.value), addressIn) : address
 })
-
-/** Some servers repeat a key that they do not know; errors are shown and stored. */
-const discreet =
-  (key: string | undefined): typeof fetch =>
-  async (input, init) => {
-    const response = await fetch(input, init)
-    if (response.status < 400 || key === undefined) return response
-    const { headers, status, statusText } = response
-    return new Response((await response.text()).replaceAll(key, "…"), { headers, status, statusText })
-  }
