@@ -1,9 +1,9 @@
 /**
  * Reads what a Run is to complete with out of the model's last reply, where its agent says what that must look like.
  *
- * The model is told the JSON Schema after the instructions. Its reply may be the JSON alone, or hold it in one fenced
- * block with prose around it; anything else (prose with JSON in it, trailing commas) is asked for again, with what is
- * wrong quoted.
+ * The model is told the JSON Schema after the instructions. Its reply may be the JSON alone, or hold it in a fenced block,
+ * the only one of JSON, with prose around it; thoughts in `<think>` before it are left out. Anything else (prose with JSON
+ * in it, trailing commas) is asked for again, with what is wrong quoted.
  *
  * @since 0.1.0
  */
@@ -58,15 +58,30 @@ const issuesOf = (cause: Cause.Cause<unknown>): string => messageOf(Cause.squash
 const messageOf = (error: unknown): string =>
   Text.safeMessage(error instanceof Error ? error.message : String(error), maxIssues)
 
-const fence = /^[ \t]*```[^\n`]*\n([\s\S]*?)\n?[ \t]*```[ \t]*$/gm
+/** Backticks or tildes, three or more; what is fenced stands on lines of its own, or on the one line with them. */
+const fences = [
+  /^[ \t]*(`{3,}|~{3,})[^\n`]*\n([\s\S]*?)\n?[ \t]*\1[`~]*[ \t\r]*$/gm,
+  /^[ \t]*(`{3,}|~{3,})\w*[ \t]+([^\n]*?)[ \t]*\1[ \t\r]*$/gm
+]
 
-/** The whole text, or the content of its only fenced block. */
+const thoughts = /^\s*<think>[\s\S]*?<\/think>/
+
+/** The whole text (`trim` takes a BOM and no-break spaces too), or else the content of its only fenced block that is JSON. */
 const parse = (text: string): Result.Result<Schema.Json, string> => {
-  const blocks = Array.from(text.matchAll(fence), ([, content]) => content ?? "")
-  const json = blocks.length === 1 ? (blocks[0] ?? "") : text
+  const said = text.replace(thoughts, "").trim()
+  const whole = parsed(said)
+  if (Result.isSuccess(whole)) return whole
+  const blocks = fences.flatMap((fence) => Array.from(said.matchAll(fence), (match) => match[2] ?? ""))
+  const read = blocks.map((block) => parsed(block))
+  const found = read.filter((one) => Result.isSuccess(one))
+  const [only = whole] = found.length === 1 ? found : read.length === 1 ? read : []
+  return Result.mapError(only, (why) => `Your answer is not JSON (${why}). Answer again, with JSON only.`)
+}
+
+const parsed = (text: string): Result.Result<Schema.Json, string> => {
   try {
-    return Result.succeed(JSON.parse(json))
+    return Result.succeed(JSON.parse(text))
   } catch (error) {
-    return Result.fail(`Your answer is not JSON (${messageOf(error)}). Answer again, with JSON only.`)
+    return Result.fail(messageOf(error))
   }
 }

@@ -22,7 +22,9 @@ export interface Limits {
   readonly finalAnswer: boolean
   /**
    * How often a streamed reply may say the same in a row (at least 200 UTF-16 units in all) before it is interrupted and
-   * the Run stopped as RepetitiveOutput. From 2; default: not looked for.
+   * the Run stopped as RepetitiveOutput. What is said again is found up to 1,280 UTF-16 units (some 200 words), and all of
+   * it together up to 65,536. Text and reasoning are looked at, arguments of calls are not: a file may well repeat itself.
+   * From 2; default: not looked for.
    */
   readonly maxRepeats?: number
 }

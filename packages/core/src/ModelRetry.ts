@@ -160,8 +160,9 @@ export const retryAfterOf = (headers: { readonly [name: string]: unknown }, now:
 const millis = (text: string | undefined, unit: number): number | undefined =>
   text !== undefined && /^\d{1,12}(\.\d+)?$/.test(text) ? Math.ceil(Number(text) * unit) || undefined : undefined
 
-/** Date.parse reads a year in almost anything; an HTTP date begins with its weekday. */
+/** Date.parse reads a year in almost anything; an HTTP date begins with its weekday, and is GMT where it does not say so (asctime). */
 const untilDate = (text: string | undefined, now: number): number | undefined => {
-  const date = text === undefined || !/^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)/.test(text) ? Number.NaN : Date.parse(text)
+  if (text === undefined || !/^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)/.test(text)) return undefined
+  const date = Date.parse(/ \d{4}$/.test(text) ? `${text} GMT` : text)
   return Number.isNaN(date) || date <= now ? undefined : Math.ceil((date - now) / 1000) * 1000
 }

@@ -19,7 +19,7 @@ import { type ReadError, readEvents } from "./Journal.ts"
 import type { Entry } from "./Observer.ts"
 import type { Outcome } from "./Outcome.ts"
 import * as Outside from "./Outside.ts"
-import { type Lift, lift, type RunNotFound } from "./RunError.ts"
+import { InputInvalid, type Lift, lift, type RunNotFound } from "./RunError.ts"
 import type { Committed, Delta, End, RunUpdate } from "./RunUpdate.ts"
 import { resume, type ResumeError, type ResumeInput, start, type StartError, type StartInput } from "./Start.ts"
 
@@ -124,10 +124,10 @@ const between = (
   )
 
 /** How `events` can fail. */
-export type EventsError = Lift<ReadError | StoreError | RunNotFound>
+export type EventsError = Lift<ReadError | StoreError | RunNotFound | InputInvalid>
 
 export interface EventsInput {
-  /** The last seq that was seen. Default 0. */
+  /** The last seq that was seen: a whole number from 0; another one fails with InputInvalid. Default 0. */
   readonly after?: number
   /** Go on with what is committed later, until the Run rests or ends. Default true. */
   readonly follow?: boolean
@@ -142,8 +142,8 @@ export const events = (
   { after = 0, follow = true }: EventsInput = {}
 ): Stream.Stream<Entry, EventsError, CheckpointStore> =>
   Stream.unwrap(
-    Effect.map(waker(runId), (wait) =>
-      Stream.paginate(Math.max(0, Math.floor(after) || 0), (position) =>
+    Effect.map(Effect.andThen(lift(checked(after)), waker(runId)), (wait) =>
+      Stream.paginate(after, (position) =>
         Effect.gen(function* () {
           const { entry, head } = yield* lift(Outside.look(runId))
           const upTo = Math.max(position, Math.min(entry.seq, position + page))
@@ -155,6 +155,13 @@ export const events = (
       )
     )
   )
+
+const checked = (after: number): Effect.Effect<void, InputInvalid> =>
+  Number.isSafeInteger(after) && after >= 0
+    ? Effect.void
+    : Effect.fail(
+        new InputInvalid({ field: "Run.events: after", detail: `is ${after}: it must be a whole number from 0` })
+      )
 
 /** Waits for the next hint of the store, or until it is time to look anyway: hints can be lost, and `watch` can end. */
 const waker = Effect.fnUntraced(function* (runId: string) {

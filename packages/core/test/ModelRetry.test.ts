@@ -164,6 +164,22 @@ describe("waits between tries", () => {
     )
   )
 
+  it.each(["Thu Jan  1 00:00:13 1970", "Thursday, 01-Jan-70 00:00:13 GMT", "Thu, 01 Jan 1970 00:00:13 GMT"])(
+    "RI-006 an HTTP date is read in GMT wherever the process runs: %s",
+    (date) => {
+      const zone = process.env["TZ"]
+      try {
+        for (const there of ["America/New_York", "UTC", "Asia/Tokyo"]) {
+          process.env["TZ"] = there
+          expect(ModelRetry.retryAfterOf({ "retry-after": date }, 10_000)).toBe(3000)
+        }
+      } finally {
+        if (zone === undefined) delete process.env["TZ"]
+        else process.env["TZ"] = zone
+      }
+    }
+  )
+
   const field = fail(new AiError.RateLimitError({ retryAfter: Duration.millis(1500) }))
   const huge = "9".repeat(400)
 

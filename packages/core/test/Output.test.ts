@@ -39,7 +39,13 @@ describe("an agent with an output schema", () => {
     ["bare", good],
     ["in a fence", `\`\`\`json\n${good}\n\`\`\``],
     ["in a fence with prose around it", `Here it is:\n\n\`\`\`\n${good}\n\`\`\`\nAnything else?`],
-    ["with space around it", `\n  ${good} \n`]
+    ["with space around it", `\n  ${good} \n`],
+    ["with a byte order mark and no-break spaces around it", `\ufeff\u00a0${good}\u00a0`],
+    ["after thoughts in text", `<think>Is it {"count":2}?\n</think>\n${good}`],
+    ["in a fence on one line", `\`\`\`json ${good} \`\`\``],
+    ["in a longer fence", `\`\`\`\`json\n${good}\n\`\`\`\``],
+    ["in a fence of tildes with CRLF", `~~~json\r\n${good}\r\n~~~\r\n`],
+    ["in a fence, beside one of something else", `\`\`\`sh\ncurl x\n\`\`\`\n\`\`\`json\n${good}\n\`\`\``]
   ])("RI-086 accepts JSON that is %s", ([, answer = ""]) =>
     scene([text(answer)], () =>
       Effect.gen(function* () {

@@ -34,6 +34,51 @@ describe("RI-035 Repetition.count", () => {
   })
 })
 
+describe("RI-035 Repetition.detector", () => {
+  /** Text that says nothing twice; another one for another seed. */
+  const unit = (length: number, seed = 1) => {
+    let last = seed
+    return Array.from({ length }, () => String.fromCharCode(97 + ((last = (last * 16_807) % 2_147_483_647) % 26))).join(
+      ""
+    )
+  }
+  /** How much of it is seen before it is found, in pieces of 5; undefined if it is not. */
+  const found = (atMost: number, said: string): number | undefined => {
+    const repeats = Repetition.detector(atMost)
+    for (let at = 0; at < said.length; at += 5) if (repeats(said.slice(at, at + 5))) return at + 5
+    return undefined
+  }
+
+  it.each([
+    [20, 1200],
+    [20, Repetition.longest],
+    [2, 1200],
+    [50, 1000]
+  ])("finds %d repeats of a paragraph of %d units before a few more have come", (times, length) => {
+    const seen = found(times, `First this. ${unit(length).repeat(times * 2)}`) ?? 0
+    expect(seen).toBeGreaterThanOrEqual(times * length)
+    expect(seen).toBeLessThanOrEqual(times * length * 1.2 + 256)
+  })
+
+  it("finds what is short as soon as it has been said often enough", () => {
+    expect(found(20, unit(100).repeat(100))).toBeLessThanOrEqual(20 * 100 + 256)
+  })
+
+  it.each([
+    [20, 1200],
+    [4, 50]
+  ])("finds nothing before %d repeats of %d units", (times, length) => {
+    expect(
+      found(
+        times,
+        unit(length)
+          .repeat(times - 1)
+          .padEnd(60_000, unit(60_000, 2))
+      )
+    ).toBe(undefined)
+  })
+})
+
 describe("RI-035 a reply that repeats itself", () => {
   const endless = (say: (said: string) => ScriptedModel.Chunk) =>
     stream(Array.from({ length: 20_000 }, () => say(line)))

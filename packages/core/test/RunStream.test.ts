@@ -347,3 +347,14 @@ describe("slow and absent consumers", () => {
     )
   )
 })
+
+it.effect.each([-1, 1.5, Number.NaN, Number.POSITIVE_INFINITY])(
+  "events after %d are refused, whatever the Run",
+  (after) =>
+    scene([], () =>
+      Effect.gen(function* () {
+        const error = yield* Effect.flip(Stream.runCollect(Run.events("nobody", { after })))
+        expect(error).toMatchObject({ _tag: "Fatal", reason: { _tag: "InputInvalid", field: "Run.events: after" } })
+      })
+    )
+)
