@@ -72,6 +72,7 @@ describe("a Run that rests because its model does not answer", () => {
         `until ${at}; then: npm run demo -- resume ${resume} ; to go on at once, as a new run: npm run demo -- fork ${runId}\n`
       expect({ code: ran.code, err: ran.err }).toEqual({ code: 1, err: "" })
       expect(ran.out).toContain("The run rests. ")
+      expect(ran.out).not.toContain("The tests, run once more")
       expect(ran.out).not.toContain("The run failed")
       expect(ran.out).toContain(`The run waits ${line([runId, ...args].join(" "))}`)
       const asked = (yield* server.requests).length

@@ -15,7 +15,7 @@ const pem = /-----BEGIN [A-Z\d ]*PRIVATE KEY[A-Z ]*-----[^]*?(?:-----END [A-Z\d 
 
 /** Keys that say by their first characters whose they are. A digit, or no hyphen, tells them from names in kebab case. */
 const prefixed = [
-  /\b(?:sk|pk|rk)[-_](?:\w{20,}|(?=\S*\d)[\w-]{16,})/g,
+  /\b(?:sk|pk|rk)[-_](?:\w{20,}|(?=\S{0,200}\d)[\w-]{16,})/g,
   /\b(?:gh[oprsu]_|github_pat_|hf_|npm_|gsk_|r8_|whsec_|shp(?:at|ca|pa|ss)_|do[opr]_v1_)\w{16,}/g,
   /\b(?:xox[abeprs]|xapp|glpat|pypi|xai|tvly)-[\w-]{16,}/g,
   /\b(?:AIza[\w-]{30,}|ya29\.[\w-]{16,}|SG\.[\w-]{16,}\.[\w-]{16,})/g,
@@ -28,9 +28,9 @@ const after: ReadonlyArray<RegExp> = [
   /(\bhooks\.slack\.com\/(?:services|workflows)\/)[\w/-]+/g,
   /(\bdiscord(?:app)?\.com\/api\/webhooks\/)[\w/-]+/g,
   /(\bauthorization["']?\s*[:=]\s*["']?(?:bearer|basic|digest|token|negotiate|apikey|aws4-hmac-sha256)\s+)[^\r\n"']+/gi,
-  /(\bcookie\s*:\s*)(?=[^\r\n"']*=)[^\r\n"']+/gi,
-  /(\b(?:bearer|token)\s+)(?:\w{20,}|(?=\S*\d)[\w.~+/=-]{16,})/gi,
-  /(\b[Bb]asic\s+)(?=\S+[A-Z\d=])[A-Za-z\d+/]{12,}={0,2}/g
+  /(\bcookie\s*:\s*)(?=[^\r\n"']{0,200}=)[^\r\n"']+/gi,
+  /(\b(?:bearer|token)\s+)(?:\w{20,}|(?=\S{0,200}\d)[\w.~+/=-]{16,})/gi,
+  /(\b[Bb]asic\s+)(?=\S{1,200}[A-Z\d=])[A-Za-z\d+/]{12,}={0,2}/g
 ]
 
 const parameter = /([?&;#])([\w.[\]-]{1,80})=([^\s&;#"'<>\\]+)/g
