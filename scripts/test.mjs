@@ -32,7 +32,17 @@ const checks = [
 ]
 const tests = [
   ["tests", () => run("vitest run")],
-  ...(isFull === "1" ? [["every kill point", () => run("WAYSTONE_FULL=1 vitest run --project apps/crash")]] : [])
+  ...(isFull === "1"
+    ? [
+        [
+          "every kill point",
+          () =>
+            run(
+              "WAYSTONE_FULL=1 vitest run Crash Soak FolderStore --project apps/crash --project examples/plugin-store"
+            )
+        ]
+      ]
+    : [])
 ]
 
 mkdirSync(cache, { recursive: true })

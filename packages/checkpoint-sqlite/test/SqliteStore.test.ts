@@ -73,7 +73,6 @@ const suite = (
 
 suite("power-loss", "power-loss")
 suite("process", "process", { several: true })
-suite("process, yielding", "process", { wrap: YieldingStore.make })
 suite("process, losing every second answer", "process", {
   wrap: (one) => AnswerLosingStore.make(YieldingStore.make(one), AnswerLosingStore.every(2))
 })

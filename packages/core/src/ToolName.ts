@@ -1,8 +1,8 @@
 /**
  * Maps tool names to names that every provider takes, and back (RI-083).
  *
- * A valid name stays as it is. Any other gets its illegal characters replaced and a hash of itself appended, so two
- * names never meet and the same name is the same in every process.
+ * A valid name stays as it is. Any other gets its illegal characters replaced and a hash of itself appended, so two names
+ * hardly ever meet, and the same name is the same in every process. An agent with two that meet is ToolkitInvalid.
  *
  * @since 0.1.0
  */

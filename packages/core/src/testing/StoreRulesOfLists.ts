@@ -187,7 +187,10 @@ export const rules = (capabilities: Capabilities): ReadonlyArray<Rule | Skipped>
         e: { status: "waiting", waiting: ["approval"] },
         f: { status: "completed" }
       })
-      yield* same("due now", yield* listed(bench, { agent, due: true }), ["a", "b"])
+      const due = yield* listed(bench, { agent, due: true })
+      // On a machine that was busy for that long, the time of c has come already.
+      const isLate = (yield* Clock.currentTimeMillis) >= now + ttlMillis
+      yield* same("due now", isLate ? due.filter((name) => name !== "c") : due, ["a", "b"])
       yield* expire
       yield* same("due later", yield* listed(bench, { agent, due: true }), ["a", "b", "c"])
       yield* same("with a status", yield* listed(bench, { agent, due: true, status: ["waiting"] }), ["b", "c"])
