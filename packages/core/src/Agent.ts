@@ -128,7 +128,9 @@ export const make = <
     output: Result.getOrUndefined(output),
     invalid:
       firstInvalid({ name, tools, limits, concurrency, timeouts: times }) ??
-      (Result.isFailure(output) ? "the output schema cannot be said as JSON Schema" : undefined)
+      (Result.isFailure(output)
+        ? `the output schema cannot be said as JSON Schema: ${AgentOutput.messageOf(output.failure)}`
+        : undefined)
   }
 }
 

@@ -55,14 +55,32 @@ export const make = (schema: OutputSchema): AgentOutput => {
 
 const issuesOf = (cause: Cause.Cause<unknown>): string => messageOf(Cause.squash(cause))
 
-const messageOf = (error: unknown): string =>
+/** What is wrong, bounded and without secrets. */
+export const messageOf = (error: unknown): string =>
   Text.safeMessage(error instanceof Error ? error.message : String(error), maxIssues)
 
-/** Backticks or tildes, three or more; what is fenced stands on lines of its own, or on the one line with them. */
-const fences = [
-  /^[ \t]*(`{3,}|~{3,})[^\n`]*\n([\s\S]*?)\n?[ \t]*\1[`~]*[ \t\r]*$/gm,
-  /^[ \t]*(`{3,}|~{3,})\w*[ \t]+([^\n]*?)[ \t]*\1[ \t\r]*$/gm
-]
+/** Three or more backticks or tildes, and what stands beside them. */
+const fence = /^[ \t]*(`{3,}|~{3,})(.*)$/
+
+/** What stands in fences, on lines of their own or on one with them. Each line is looked at once: a reply may be long. */
+const blocksOf = (text: string): ReadonlyArray<string> => {
+  const blocks: Array<string> = []
+  let open: { readonly mark: string; readonly lines: Array<string> } | undefined
+  for (const line of text.split(/\r?\n/)) {
+    const [, mark = "", rest = ""] = fence.exec(line) ?? []
+    if (open !== undefined) {
+      if (mark.startsWith(open.mark) && rest.trim() === "") {
+        blocks.push(open.lines.join("\n"))
+        open = undefined
+      } else open.lines.push(line)
+    } else if (mark !== "") {
+      const end = rest.lastIndexOf(mark)
+      if (end < 0) open = { mark, lines: [] }
+      else if (rest.slice(end + mark.length).trim() === "") blocks.push(rest.slice(0, end).replace(/^\w*\s/, ""))
+    }
+  }
+  return blocks
+}
 
 const thoughts = /^\s*<think>[\s\S]*?<\/think>/
 
@@ -71,8 +89,7 @@ const parse = (text: string): Result.Result<Schema.Json, string> => {
   const said = text.replace(thoughts, "").trim()
   const whole = parsed(said)
   if (Result.isSuccess(whole)) return whole
-  const blocks = fences.flatMap((fence) => Array.from(said.matchAll(fence), (match) => match[2] ?? ""))
-  const read = blocks.map((block) => parsed(block))
+  const read = blocksOf(said).map((block) => parsed(block))
   const found = read.filter((one) => Result.isSuccess(one))
   const [only = whole] = found.length === 1 ? found : read.length === 1 ? read : []
   return Result.mapError(only, (why) => `Your answer is not JSON (${why}). Answer again, with JSON only.`)

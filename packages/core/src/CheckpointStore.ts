@@ -27,8 +27,8 @@ export { leftOut } from "./LeftOut.ts"
 
 /**
  * How every operation can fail. `StoreUnavailable`: come back; it may have happened all the same. `CheckpointCorrupt`: what is
- * stored of this Run is damaged. `StoreCorrupt`: the store is, as a whole. Damage is never repaired, deleted or taken for an
- * unknown Run.
+ * stored of this Run is damaged. `StoreCorrupt`: the store is, as a whole. Damage is never repaired or taken for an unknown
+ * Run, and deleted only where `remove` is told so.
  */
 export type StoreError = StoreUnavailable | CheckpointCorrupt | StoreCorrupt
 

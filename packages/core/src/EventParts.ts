@@ -124,6 +124,7 @@ export const LimitChanges = Struct({
   maxTurns: optionalKey(Num),
   maxConsecutiveFailures: optionalKey(Num),
   maxCallsPerReply: optionalKey(Num),
+  maxRepeats: optionalKey(Num),
   activeTimeMs: optionalKey(Num)
 })
 export type LimitChanges = typeof LimitChanges.Type

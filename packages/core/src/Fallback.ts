@@ -25,8 +25,9 @@ export const Fallbacks: Context.Reference<ReadonlyArray<Model>> = Context.Refere
 type AnyModel = Layer.Layer<LanguageModel.LanguageModel, unknown, unknown>
 
 /**
- * The first model, with the others to fall back to. Each should say its provider (and server, where it is one of a
- * family) in its ModelInfo, as adapters do: what only another can read is then not sent to it. A model without ModelSettings of its own gets those of the Run.
+ * The first model, with the others to fall back to; one that has others itself is followed by them. Each should say its
+ * provider (and server, where it is one of a family) in its ModelInfo, as adapters do: what only another can read is then not
+ * sent to it. A model without ModelSettings of its own gets those of the Run.
  *
  * @example
  * Fallback.layer([AiSdk.layer(anthropic("…")), AiSdk.layer(openai("…"))])
@@ -39,7 +40,8 @@ export const layer = <const Models extends readonly [AnyModel, ...ReadonlyArray<
     Effect.gen(function* () {
       const model = yield* Layer.build(first)
       const rest = yield* Effect.forEach(others, (other) => Layer.build(other))
-      return Context.add(model, Fallbacks, rest)
+      const behind = rest.flatMap((one) => [one, ...Context.get(one, Fallbacks)])
+      return Context.add(model, Fallbacks, [...Context.get(model, Fallbacks), ...behind])
     })
     // Which errors and services the Layers have is lost on `unknown`, and known from their types.
   ) as Layer.Layer<LanguageModel.LanguageModel, Layer.Error<Models[number]>, Layer.Services<Models[number]>>

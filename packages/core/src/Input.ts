@@ -75,7 +75,10 @@ const twice = (names: ReadonlyArray<string>): string | undefined =>
   names.find((name, index) => names.indexOf(name) !== index)
 
 /** The limits that a Run can be reopened with. */
-export type Reopened = Pick<Limits.Options, "maxTurns" | "maxConsecutiveFailures" | "maxCallsPerReply" | "activeTime">
+export type Reopened = Pick<
+  Limits.Options,
+  "maxTurns" | "maxConsecutiveFailures" | "maxCallsPerReply" | "maxRepeats" | "activeTime"
+>
 
 export const limits = ({ name }: Agent, changes: Reopened): Effect.Effect<LimitChanges, ToolkitInvalid> => {
   const { activeTime, ...counts } = changes

@@ -15,7 +15,15 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
 import * as Semaphore from "effect/Semaphore"
-import type { AppendResult, CheckpointStore, HeadRow, Lease, StoredEvent, StoreError } from "./CheckpointStore.ts"
+import type {
+  AppendResult,
+  CheckpointStore,
+  Entry as StoreEntry,
+  HeadRow,
+  Lease,
+  StoredEvent,
+  StoreError
+} from "./CheckpointStore.ts"
 import { brokenMemory, type Guard } from "./Guard.ts"
 import type { Entry } from "./Observer.ts"
 import { CheckpointCorrupt, CheckpointTooNew, OwnershipLost, StoreUnavailable } from "./RunError.ts"
@@ -220,6 +228,11 @@ export class Journal {
       default:
         return Effect.fail(new StoreUnavailable({ detail: "it answered an append with something unknown" }))
     }
+  }
+
+  /** False if another owner has the Run, or another life of it began. */
+  isOurs({ epoch, owner }: Pick<StoreEntry, "epoch" | "owner">): boolean {
+    return epoch === this.options.epoch && owner === this.options.lease.owner
   }
 
   /** All that was staged is committed, exactly as staged. */

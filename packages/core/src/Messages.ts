@@ -5,7 +5,7 @@
  */
 import * as Schema from "effect/Schema"
 import * as Prompt from "effect/ai/Prompt"
-import * as Writer from "./Writer.ts"
+import * as Author from "./Author.ts"
 import type { Content, ReplyPart } from "./RunEvent.ts"
 
 const decodeUserPart = Schema.decodeUnknownSync(Schema.toCodecJson(Prompt.UserMessagePart))
@@ -34,7 +34,7 @@ export interface WireCall {
 export const assistant = (
   reply: ReadonlyArray<ReplyPart>,
   calls: ReadonlyArray<WireCall>,
-  writer: Writer.Writer = {}
+  author: Author.Author = {}
 ): Prompt.AssistantMessage | undefined => {
   const content: Array<Prompt.AssistantMessagePart> = []
   let next = 0
@@ -44,7 +44,7 @@ export const assistant = (
     content.push(replyPart(part, call))
   }
   while (content.at(-1)?.type === "reasoning") content.pop()
-  return content.length === 0 ? undefined : Prompt.makeMessage("assistant", { content, options: Writer.mark(writer) })
+  return content.length === 0 ? undefined : Prompt.makeMessage("assistant", { content, options: Author.mark(author) })
 }
 
 const replyPart = (part: ReplyPart, call: WireCall | undefined): Prompt.AssistantMessagePart => {

@@ -22,7 +22,7 @@ import { failureOf } from "./ModelRetry.ts"
 import * as Replies from "./Replies.ts"
 import type { Try } from "./RunEvent.ts"
 import * as Usage from "./Usage.ts"
-import * as Writer from "./Writer.ts"
+import * as Author from "./Author.ts"
 import { defined } from "./Defined.ts"
 
 export interface Call {
@@ -124,7 +124,7 @@ const once = (call: Call, { info, model, settings }: Model): Effect.Effect<Reply
     const progress = ModelCall.noProgress()
     stoppable.phase = "model"
     if (tries.length > 0) attempt.publish({ _tag: "TryStarted", turn, try: tries.length + 1 })
-    const messages = Writer.readable(call.prompt.content, info)
+    const messages = Author.readable(call.prompt.content, info)
     const prompt = messages === call.prompt.content ? call.prompt : Prompt.fromMessages(messages)
     const made = Effect.catchDefect(ModelCall.make(request(call, model, prompt), progress), (defect) =>
       Effect.fail(Replies.defect(defect))

@@ -87,9 +87,14 @@ const typed = (
   { attempts = 1, output }: Extract<StoredOutcome, { readonly _tag: "Completed" }>,
   schema: AgentOutput | undefined
 ): Effect.Effect<unknown, OutputInvalid> =>
-  schema === undefined
-    ? Effect.succeed(output)
-    : Effect.mapError(schema.decode(output), (issues) => new OutputInvalid({ runId, attempts, issues }))
+  Effect.mapError(
+    schema === undefined
+      ? typeof output === "string"
+        ? Effect.succeed(output)
+        : Effect.fail("the Run completed with more than text, and its agent has no output schema")
+      : schema.decode(output),
+    (issues) => new OutputInvalid({ runId, attempts, issues })
+  )
 
 /** A Run that has just come to rest after a failure of its model is an error that says when to come back. */
 export const resting = (

@@ -81,7 +81,7 @@ export class OutputInvalid extends Schema.TaggedError<OutputInvalid>()("OutputIn
 export class EmptyResponse extends Schema.TaggedError<EmptyResponse>()("EmptyResponse", RunId) {
   override readonly message = `Run ${this.runId}: the model answered nothing three times in a row.`
 }
-/** Stored bytes of a Run cannot be read; `seq` is 0 where it is no event's. They are never changed or deleted. */
+/** Stored bytes of a Run cannot be read; `seq` is 0 where it is no event's. They are never changed, and deleted only by `Run.remove(…, { force: true })`. */
 export class CheckpointCorrupt extends Schema.TaggedError<CheckpointCorrupt>()("CheckpointCorrupt", {
   ...RunId,
   seq: Schema.Number,

@@ -18,7 +18,7 @@ import * as Calls from "./Calls.ts"
 import type { Call } from "./Calls.ts"
 import { History } from "./History.ts"
 import * as Messages from "./Messages.ts"
-import * as Writer from "./Writer.ts"
+import * as Author from "./Author.ts"
 import type { StopReason, StoredOutcome } from "./Outcome.ts"
 import type { Content, Failure, LimitChanges, Principal, RejectKind, RunEvent, ToolRecord } from "./RunEvent.ts"
 import { empty as emptyHead, evolveHead, type Head, isDuplicate, stepId } from "./RunHead.ts"
@@ -52,7 +52,7 @@ export interface RunState extends ActiveTime {
   /** The reply that would complete the Run. */
   readonly answer?: { readonly text: string; readonly output?: Schema.Json; readonly attempts?: number }
   /** Whom the last Turn asked first. */
-  readonly writer?: Writer.Writer
+  readonly author?: Author.Author
   readonly consecutiveFailures: number
   readonly rejections: { readonly [Kind in RejectKind]: number }
   readonly rests: number
@@ -238,7 +238,7 @@ const turnStarted = (state: RunState, event: EventOf<"TurnStarted">): RunState =
   for (const { content } of state.inbox) history = history.append(Messages.user(content))
   return {
     ...omit(state, "failure", "answer", "stepAsk", "final"),
-    writer: Writer.named(event),
+    author: Author.named(event),
     history,
     inbox: [],
     stepPassed: [],
@@ -267,8 +267,8 @@ const turnCompleted = (state: RunState, event: EventOf<"TurnCompleted">): RunSta
 
 /** The reply enters history; calls that must not run have their result already. */
 const withReply = (state: RunState, event: EventOf<"TurnCompleted">, calls: ReadonlyArray<Call>): RunState => {
-  const writer = { ...state.writer, ...Writer.named(event.tries?.at(-1)) }
-  const message = Messages.assistant(event.reply, calls, writer)
+  const author = { ...state.author, ...Author.named(event.tries?.at(-1)) }
+  const message = Messages.assistant(event.reply, calls, author)
   const ids = calls.map((call) => call.wireId)
   const why = whyNotRun(state, event)
   return {

@@ -183,7 +183,7 @@ const doubts = ({ calls }: RunState.RunState): Effect.Effect<ReadonlyArray<Draft
 
 /**
  * Removes a Run that ended; `force` removes one that waits, too, and one whose head or events are damaged, whatever its status,
- * unless somebody drives it. Never a sound one that is accepted or running.
+ * unless somebody drives it (of which a head that cannot be read says nothing). Never a sound one that is accepted or running.
  */
 export const remove = (
   runId: string,

@@ -45,12 +45,15 @@ export const safeMessage = (text: string, max: number): string => {
   return head(wellFormed(secretless(kept)), max).trim() || "no message"
 }
 
+/** Three parts; asked of what begins like one, so that a long text is read once. */
+const jwt = /^[\w-]{8,}\.[\w-]{8,}\.[\w-]/
+
 /** The text without what looks like a key or token; the same again changes nothing more. */
 export const secretless = (text: string): string =>
   text
     .replace(/\b(bearer|basic|token)\s+(?=\S{0,200}\d)[\w.~+/=-]{16,}/gi, "$1 [redacted]")
     .replace(/\b(?:sk|pk|rk|ghp|gho|github_pat|xox[abps]|AKIA)[-_]?(?=\S{0,200}\d)[\w-]{16,}/g, "[redacted]")
-    .replace(/\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+/g, "[redacted]")
+    .replace(/\beyJ[\w.-]{20,}/g, (text) => (jwt.test(text) ? "[redacted]" : text))
     .replace(/(:\/\/)[^\s:/@]+:[^\s:/@]+@/g, "$1[redacted]@")
     .replace(
       /\b((?:api[-_]?key|access[-_]?token|secret|password)["']?\s*[:=]\s*["']?)(?=[^\s"',}]{0,200}\d)[^\s"',}]{6,}/gi,

@@ -10,6 +10,7 @@ import { type Attempt, leaseMillis } from "./Attempt.ts"
 import * as Deadline from "./Deadline.ts"
 import { Halted } from "./Interruption.ts"
 import { gone, type JournalError } from "./Journal.ts"
+import { OwnershipLost } from "./RunError.ts"
 
 /** An event waits at most this long for its append (SPEC 6). */
 const flushMillis = 250
@@ -67,6 +68,7 @@ const isOld = ({ journal }: Attempt, now: number): boolean =>
 const poll = ({ journal, runId, store }: Attempt): Effect.Effect<unknown, JournalError> =>
   Effect.flatMap(store.head(runId), (head): Effect.Effect<unknown, JournalError> => {
     if (head === undefined) return journal.committedSeq > 0 ? Effect.fail(gone(runId)) : Effect.void
+    if (journal.committedSeq > 0 && !journal.isOurs(head)) return Effect.fail(new OwnershipLost({ runId }))
     return head.seq > journal.committedSeq ? journal.refresh : Effect.void
   })
 

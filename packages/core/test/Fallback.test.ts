@@ -13,7 +13,7 @@ import * as MemoryStore from "../src/MemoryStore.ts"
 import { ModelInfo, ModelSettings, Prices } from "../src/ModelInfo.ts"
 import * as Plugin from "../src/Plugin.ts"
 import * as Run from "../src/Run.ts"
-import * as Writer from "../src/Writer.ts"
+import * as Author from "../src/Author.ts"
 import * as ScriptedModel from "../src/testing/ScriptedModel.ts"
 import { agentOf, during, failure, guard, journal, Kit, ofKind, status, steady } from "./support/turns.ts"
 
@@ -56,6 +56,20 @@ const assistants = (messages: ReadonlyArray<Prompt.Message> = []) =>
   messages.flatMap((message) => (message.role === "assistant" ? message.content : []))
 
 describe("fallback", () => {
+  it.effect("models that have others to fall back to are followed by those", () =>
+    Effect.gen(function* () {
+      const down = [status(401)]
+      const [a, b, c] = [yield* model("a", down), yield* model("b", down), yield* model("c", down)]
+      const d = yield* model("d", [text("from d")])
+      const models = Fallback.layer([Fallback.layer([a.layer, b.layer]), Fallback.layer([c.layer, d.layer])])
+      const outcome = yield* Effect.flatMap(agentOf(), (agent) => Run.start(agent, input)).pipe(
+        Effect.provide(process(models, yield* MemoryStore.make))
+      )
+      expect(outcome).toMatchObject({ output: "from d" })
+      expect(yield* counts([a, b, c, d])).toEqual([1, 1, 1, 1])
+    })
+  )
+
   it.effect.each([true, false])(
     "RI-016 the second model is asked after four retries of the first (stream %s)",
     (stream) =>
@@ -166,8 +180,8 @@ describe("fallback", () => {
     { wrote: {}, reads: { provider: "c", server: "x", family: true }, foreign: false }
   ])("what $wrote thought is foreign to $reads: $foreign", ({ foreign, reads, wrote }) => {
     const content = [Prompt.makePart("reasoning", { text: "hm" }), Prompt.makePart("text", { text: "so" })]
-    const message = Prompt.makeMessage("assistant", { content, options: Writer.mark(wrote) })
-    const types = assistants(Writer.readable([message], reads)).map(({ type }) => type)
+    const message = Prompt.makeMessage("assistant", { content, options: Author.mark(wrote) })
+    const types = assistants(Author.readable([message], reads)).map(({ type }) => type)
     expect(types).toEqual(foreign ? ["text"] : ["reasoning", "text"])
   })
 
@@ -191,10 +205,10 @@ describe("fallback", () => {
         Prompt.makePart("tool-call", { id: "w", name: "web_search", params: {}, providerExecuted: true }),
         Prompt.makePart("tool-call", { id: "c", name: "look", params: {}, providerExecuted: false })
       ],
-      options: Writer.mark({ provider: "a" })
+      options: Author.mark({ provider: "a" })
     })
     const idsFor = (provider: string) =>
-      assistants(Writer.readable([message], { provider })).flatMap((part) =>
+      assistants(Author.readable([message], { provider })).flatMap((part) =>
         part.type === "tool-call" ? [part.id] : []
       )
     expect(idsFor("b")).toEqual(["c"])

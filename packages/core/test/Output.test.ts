@@ -45,6 +45,11 @@ describe("an agent with an output schema", () => {
     ["in a fence on one line", `\`\`\`json ${good} \`\`\``],
     ["in a longer fence", `\`\`\`\`json\n${good}\n\`\`\`\``],
     ["in a fence of tildes with CRLF", `~~~json\r\n${good}\r\n~~~\r\n`],
+    [
+      "in a fence, after ten thousand lines of fences that hold nothing",
+      `${"```a ```\n".repeat(10_000)}\`\`\`\n${good}\n\`\`\``
+    ],
+    ["in a fence, behind half a megabyte of blanks", `\`\`\`json\n${" ".repeat(500_000)}${good}\n\`\`\``],
     ["in a fence, beside one of something else", `\`\`\`sh\ncurl x\n\`\`\`\n\`\`\`json\n${good}\n\`\`\``]
   ])("RI-086 accepts JSON that is %s", ([, answer = ""]) =>
     scene([text(answer)], () =>
@@ -162,6 +167,19 @@ describe("an agent with an output schema", () => {
         })
       })
     )
+  )
+
+  it.effect(
+    "a stored output that is no text is an error for a later version without a schema, whose type is text",
+    () =>
+      scene([text(good)], () =>
+        Effect.gen(function* () {
+          yield* Run.start(agent, input)
+          const later = Agent.make("reporter", { instructions: "Report.", version: "2", tools: [Kit] })
+          const error = yield* Effect.flip(Run.start(later, input))
+          expect(error).toMatchObject({ _tag: "Fatal", reason: { _tag: "OutputInvalid" } })
+        })
+      )
   )
 
   it.effect("a final turn after a limit answers in text, whatever the schema", () =>

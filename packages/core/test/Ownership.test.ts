@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
+import * as Stream from "effect/Stream"
 import { TestClock } from "effect/testing"
 import type { CheckpointStore } from "../src/CheckpointStore.ts"
 import { type Plugin, PluginId } from "../src/Plugin.ts"
@@ -227,6 +228,47 @@ describe("the owner of a Run", () => {
       yield* pass(1000)
       expect(yield* Fiber.join(anew)).toBe("Completed")
       yield* here(expectValid(runId))
+    })
+  )
+
+  it.effect("of a former life sees nothing of the Run that was begun again, and ends when it looks", () =>
+    Effect.gen(function* () {
+      const { here, process } = yield* world
+      const frozen = yield* freezing
+      const model = yield* ScriptedModel.make(({ results }) => call("book", { seat: results.length + 1 }))
+      const seen: Array<string> = []
+      // The first life had a second owner already, whose epoch the new life has not reached yet.
+      const hung = { model: yield* ScriptedModel.make([ScriptedModel.hang]) }
+      yield* Fiber.interrupt(yield* begin(process({ name: "Z", ...hung })(told(start))))
+      const former = process({
+        name: "A",
+        model: yield* ScriptedModel.make([call("book", { seat: 1 })]),
+        handlers: { book: () => Effect.never },
+        // Its look comes before its renewal.
+        wrap: (store) => ({ ...frozen.wrap(store), renew: () => Effect.never })
+      })
+      const updates = Run.streamResume(clerk, { runId }).pipe(
+        Stream.runForEach((update) => Effect.sync(() => void seen.push(JSON.stringify(update))))
+      )
+      yield* begin(former(updates))
+      yield* pass(500)
+      frozen.begins()
+      yield* pass(15_000)
+      yield* here(Run.cancel({ runId, by: "me" }))
+      yield* process({ name: "C", model })(told(resume))
+      yield* here(Run.remove(runId))
+      // The new life is longer than the old one was when it fell asleep.
+      const anew = yield* begin(
+        process({ name: "B", model, handlers: { book: ({ seat }) => Effect.succeed({ booked: 1000 + seat }) } })(
+          told(start)
+        )
+      )
+      yield* pass(500)
+      yield* frozen.ends
+      yield* pass(1000)
+      expect(seen.join("\n")).not.toContain("1001")
+      expect(seen.at(-1)).toContain("OwnershipLost")
+      yield* Fiber.interrupt(anew)
     })
   )
 

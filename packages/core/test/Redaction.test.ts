@@ -87,6 +87,18 @@ describe("V1 a field", () => {
     expect(clean(json)).toEqual(json)
   })
 
+  it.each([
+    { params: { properties: { password: "hunter2" } } },
+    { params: { properties: { password: { value: "hunter2" } } } },
+    { result: { options: { db: { encrypted_password: "hunter2" } } } },
+    { content: [{ type: "tool-result", result: [{ metadata: { app: { signature: "hunter2" } } }] }] },
+    { text: JSON.stringify({ options: { app: { encrypted_token: "hunter2" } } }) },
+    { text: JSON.stringify({ properties: { password: { value: "hunter2" } } }) },
+    { properties: { password: "hunter2" } }
+  ])("that a tool gave or got is emptied, wherever it stands: %o", (json) => {
+    expect(JSON.stringify(clean(json))).not.toContain("hunter2")
+  })
+
   it("of what is the provider's own loses a key all the same", () => {
     expect(clean({ providerOptions: { acme: { apiKey: "v" } }, options: { acme: { apiKey: "v" } } })).toEqual({
       providerOptions: { acme: { apiKey: gone } },

@@ -5,7 +5,7 @@ import * as Run from "../src/Run.ts"
 import * as ScriptedModel from "../src/testing/ScriptedModel.ts"
 import { agentOf, journal, ofKind, scene } from "./support/turns.ts"
 
-const { delta, stream, text, thought } = ScriptedModel
+const { delta, stream, thought } = ScriptedModel
 const line = "I will do it.\n"
 const input = { runId: "r", task: "go" }
 
@@ -87,7 +87,7 @@ describe("RI-035 a reply that repeats itself", () => {
     ["text", delta],
     ["reasoning", thought]
   ] as const)("in its %s is interrupted and stops the Run; what was said is paid for", ([, say]) =>
-    scene([endless(say), text("done")], ({ model }) =>
+    scene([endless(say), endless(delta)], ({ model }) =>
       Effect.gen(function* () {
         const agent = yield* agentOf({ limits: { maxRepeats: 20 } })
         expect(yield* Run.start(agent, input)).toMatchObject({ _tag: "Stopped", reason: { _tag: "RepetitiveOutput" } })
@@ -97,8 +97,9 @@ describe("RI-035 a reply that repeats itself", () => {
         expect(failed?.usage).toMatchObject({ estimated: true })
         // 20 repeats and the distance between two looks, at 4 units a token at least, and not 20,000 repeats.
         expect(failed?.usage.output).toBeLessThan((20 * line.length + 256) / 2)
-        // It can go on when somebody says so.
-        expect(yield* Run.resume(agent, { runId: "r", reopen: true })).toMatchObject({ output: "done" })
+        // It can go on when somebody says so, with another limit if need be.
+        const again = { runId: "r", limits: { maxRepeats: 100_000 } }
+        expect(yield* Run.resume(agent, again)).toMatchObject({ output: line.repeat(20_000) })
       })
     )
   )

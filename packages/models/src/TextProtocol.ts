@@ -16,6 +16,7 @@ import * as AiError from "effect/ai/AiError"
 import * as LanguageModel from "effect/ai/LanguageModel"
 import * as Response from "effect/ai/Response"
 import { joined } from "./Blocks.ts"
+import { own, toObject } from "./Json.ts"
 import { Reading, type Said } from "./Reading.ts"
 import * as Told from "./Told.ts"
 
@@ -73,9 +74,13 @@ const whole = (
       if (part.type === "finish") return [finished(part, reading)]
       if (part.type !== "text") return [part]
       const text = reading.text()
+      let { metadata } = part // with the first piece: a signature is worth nothing twice
       return joined([...text.push(part.text), ...text.end()]).flatMap((said): ReadonlyArray<Response.PartEncoded> => {
         if (said._tag === "Call") return [callPart(said, nextId())]
-        return said.text.trim() === "" ? [] : [{ ...part, text: said.text }]
+        if (said.text.trim() === "") return []
+        const piece = { type: "text", text: said.text, ...withMetadata(metadata) } as const
+        metadata = undefined
+        return [piece]
       })
     })
   })
@@ -99,12 +104,12 @@ const streamed = (
       Stream.map(parts, (part): ReadonlyArray<Response.StreamPartEncoded> => {
         switch (part.type) {
           case "text-start":
-            texts.set(part.id, new Text(part.id, reading, nextId))
+            texts.set(part.id, new Text(part, reading, nextId))
             return []
           case "text-delta":
-            return texts.get(part.id)?.push(part.delta) ?? [part]
+            return texts.get(part.id)?.push(part) ?? [part]
           case "text-end":
-            return texts.get(part.id)?.end() ?? [part]
+            return texts.get(part.id)?.end(part) ?? [part]
           case "finish":
             return [finished(part, reading)]
           default:
@@ -114,9 +119,15 @@ const streamed = (
     )
   })
 
-/** One text of a stream, which is several where calls stand in it. */
+type Metadata = Response.TextDeltaPartEncoded["metadata"]
+
+const withMetadata = (metadata: Metadata): { readonly metadata?: NonNullable<Metadata> } =>
+  metadata === undefined || Object.keys(metadata).length === 0 ? {} : { metadata }
+
+/** One text of a stream, which is several where calls stand in it. What the provider hangs on it goes with the next piece. */
 class Text {
   private readonly id: string
+  private metadata: Metadata
   private readonly reader: ReturnType<Reading["text"]>
   private readonly nextId: () => string
   private opened = 0
@@ -124,18 +135,31 @@ class Text {
   /** White space that is said only if something follows. */
   private space = ""
 
-  constructor(id: string, reading: Reading, nextId: () => string) {
+  constructor({ id, metadata }: Response.TextStartPartEncoded, reading: Reading, nextId: () => string) {
     this.id = id
+    this.metadata = metadata
     this.reader = reading.text()
     this.nextId = nextId
   }
 
-  push(delta: string): ReadonlyArray<Response.StreamPartEncoded> {
+  push({ delta, metadata }: Response.TextDeltaPartEncoded): ReadonlyArray<Response.StreamPartEncoded> {
+    this.keep(metadata)
     return this.reader.push(delta).flatMap((said) => this.say(said))
   }
 
-  end(): ReadonlyArray<Response.StreamPartEncoded> {
+  end({ metadata }: Response.TextEndPartEncoded): ReadonlyArray<Response.StreamPartEncoded> {
+    this.keep(metadata)
     return [...this.reader.end().flatMap((said) => this.say(said)), ...this.close()]
+  }
+
+  private keep(metadata: Metadata): void {
+    if (metadata !== undefined) this.metadata = { ...this.metadata, ...metadata }
+  }
+
+  private kept(): ReturnType<typeof withMetadata> {
+    const { metadata } = this
+    this.metadata = undefined
+    return withMetadata(metadata)
   }
 
   private say(said: Said): ReadonlyArray<Response.StreamPartEncoded> {
@@ -151,13 +175,13 @@ class Text {
     this.space = ""
     const opening = this.isOpen ? [] : [{ type: "text-start", id: this.nextText() } as const]
     this.isOpen = true
-    return [...opening, { type: "text-delta", id: this.current(), delta: text }]
+    return [...opening, { type: "text-delta", id: this.current(), delta: text, ...this.kept() }]
   }
 
   private close(): ReadonlyArray<Response.StreamPartEncoded> {
     if (!this.isOpen) return []
     this.isOpen = false
-    return [{ type: "text-end", id: this.current() }]
+    return [{ type: "text-end", id: this.current(), ...this.kept() }]
   }
 
   private nextText(): string {
@@ -191,5 +215,5 @@ const finished = (part: Response.FinishPartEncoded, reading: Reading): Response.
   const reason = part.reason === "stop" && reading.calls > 0 ? "tool-calls" : part.reason
   return protocol === undefined
     ? { ...part, reason }
-    : { ...part, reason, metadata: { ...part.metadata, waystone: { protocol } } }
+    : { ...part, reason, metadata: { ...part.metadata, [own]: { ...toObject(part.metadata?.[own]), protocol } } }
 }

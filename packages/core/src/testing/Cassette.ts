@@ -3,7 +3,7 @@
  *
  * Invariants
  *   C1  A line that cannot be read is reported with its number and the path of what is wrong; the file stays as it is.
- *   C2  Nothing in it is a time or a header.
+ *   C2  Nothing in it is a time or a header, but for the wait that a failure asked for (as `retry-after-ms`).
  *
  * @since 0.1.0
  */
@@ -14,11 +14,12 @@ import * as SchemaIssue from "effect/SchemaIssue"
 import * as AiError from "effect/ai/AiError"
 import * as Response from "effect/ai/Response"
 import { sha256 } from "../Digest.ts"
+import { step } from "./Difference.ts"
 
 const { Array: List, Json, Literal, Record, String: Str, Struct, TaggedStruct, optionalKey } = Schema
 
 /** The format that this version writes. */
-const version = 1
+export const version = 1
 
 /** What was known of the model, so that a replayed Run has the same journal. */
 export const Header = Struct({
@@ -124,7 +125,7 @@ export const parse = Effect.fnUntraced(function* (
 })
 
 const pathOf = (path: ReadonlyArray<unknown>): string =>
-  path.reduce<string>((text, step) => {
-    const key = typeof step === "object" && step !== null && "key" in step ? step.key : step
-    return typeof key === "number" || /^\d+$/.test(String(key)) ? `${text}[${String(key)}]` : `${text}.${String(key)}`
+  path.reduce<string>((text, one) => {
+    const key = typeof one === "object" && one !== null && "key" in one ? one.key : one
+    return typeof key === "number" ? `${text}[${key}]` : text + step(String(key))
   }, "$")

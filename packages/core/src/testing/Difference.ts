@@ -48,7 +48,8 @@ const isRecord = (value: Json | undefined): value is JsonRecord =>
 const own = (record: JsonRecord, key: string): Json | undefined =>
   Object.hasOwn(record, key) ? record[key] : undefined
 
-const step = (key: string): string => (/^[A-Za-z_$][\w$]*$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`)
+/** A step of a path into an object. */
+export const step = (key: string): string => (/^[A-Za-z_$][\w$]*$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`)
 
 const print = (value: Json | undefined): string => (value === undefined ? "nothing" : JSON.stringify(value))
 

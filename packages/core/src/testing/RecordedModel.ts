@@ -6,7 +6,7 @@
  *
  * Invariants
  *   V1  Nothing is written that is named or looks like a secret (SecretName, SecretShapes), and no header of a request
- *       or response. What nothing names and no shape tells is not known as one: `redact` is for that.
+ *       or response but the wait that a failure asked for. What nothing names and no shape tells is not known as one: `redact` is for that.
  *   V2  A cassette is replaced only by a whole new one, and only where that was asked for; a damaged one never. Whole:
  *       the scope succeeded, every request was answered, the last one to its end.
  *   V3  While replaying, the real model is not even built, so no key is needed.

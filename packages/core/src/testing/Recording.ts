@@ -26,7 +26,7 @@ import { Fallbacks } from "../Fallback.ts"
 import { ModelInfo, ModelSettings } from "../ModelInfo.ts"
 import * as ModelRetry from "../ModelRetry.ts"
 import * as ToolResult from "../ToolResult.ts"
-import type { End, Entry, Request } from "./Cassette.ts"
+import { type End, type Entry, type Request, version } from "./Cassette.ts"
 import * as CleanChunks from "./CleanChunks.ts"
 import * as PassedOn from "./PassedOn.ts"
 import type { Recorded } from "./RecordedModel.ts"
@@ -59,7 +59,7 @@ export const make = Effect.fnUntraced(function* ({
     }).pipe(Effect.catch((error) => problems.die(`RecordedModel: ${file} could not be written: ${String(error)}`)))
   const started = (options: LanguageModel.ProviderOptions, method: Request["method"]) =>
     options.responseFormat.type === "json"
-      ? problems.die("RecordedModel: generateObject is not recorded; a Run never uses it")
+      ? problems.die(Tape.noObjects)
       : Effect.map(Tape.request(options, method, clean), (request) => ({ request, index: tape.next() }))
   const model = yield* LanguageModel.make({
     generateText: (options) =>
@@ -106,7 +106,7 @@ export const make = Effect.fnUntraced(function* ({
 const headerOf = (context: Context.Context<LanguageModel.LanguageModel>, clean: Tape.Clean): Schema.Json => {
   const given = <A>(key: Context.Reference<A>) =>
     context.mapUnsafe.has(key.key) ? clean(Tape.json(Context.get(context, key))) : undefined
-  return Tape.json({ cassette: 1, model: given(ModelInfo), settings: given(ModelSettings) })
+  return Tape.json({ cassette: version, model: given(ModelInfo), settings: given(ModelSettings) })
 }
 
 const interrupted: Effect.Effect<End> = Effect.succeed({ _tag: "Interrupted" })

@@ -7,33 +7,46 @@ import type { Json } from "effect/Schema"
 import * as SecretName from "./SecretName.ts"
 import * as SecretShapes from "./SecretShapes.ts"
 
-/** Removes known shapes of keys and tokens, and what a caller's own function removes. */
+/** What a caller removes besides. */
 export type Redact = (text: string) => string
 
 type Fields = { readonly [name: string]: Json }
 
-/** Every text of the value redacted, keys of objects included, and fields named like secrets emptied. */
+/**
+ * Every text of the value redacted, keys of objects included, and fields named like secrets emptied. What only looks like a
+ * secret stays where effect/ai has a place for it: the properties of a schema, and what providers sign. Tools have no such
+ * places in their arguments and results.
+ */
 export const make = (redact: Redact = (text) => text): ((json: Json) => Json) => {
   const shapeless: Redact = (value) => SecretShapes.without(redact(value))
-  const text: Redact = (value) => shapeless(inJson(value, walk))
-  const field = (name: string, value: Json, owner: Fields): Json => {
-    if (isData(name, value, owner)) return value
-    if (schemaFields.has(name)) return each(value, (one) => walk(one))
-    if (providersOwn.has(name)) return each(value, (one) => each(one, opaque))
-    return SecretName.is(name) ? emptied(value) : walk(value)
+  const walker = (isTools: boolean) => {
+    const text: Redact = (value) => shapeless(inJson(value, (json) => toolsOwn(json)))
+    const field = (name: string, value: Json, owner: Fields): Json => {
+      if (isBytes(name, value, owner)) return value
+      if (!isTools && toolFields.has(name)) return toolsOwn(value)
+      if (!isTools && schemaFields.has(name)) return each(value, (one, name) => described(one, name))
+      if (!isTools && providersOwn.has(name)) return each(value, (one) => each(one, opaque))
+      return SecretName.is(name) ? emptied(value) : walk(value)
+    }
+    const described = (value: Json, name: string): Json => (isFields(value) ? walk(value) : field(name, value, {}))
+    const opaque = (value: Json, name: string): Json =>
+      typeof value === "string" && SecretName.isOpaque(name) ? value : field(name, value, {})
+    const each = (json: Json, change: (value: Json, name: string) => Json): Json =>
+      isFields(json)
+        ? Object.fromEntries(Object.entries(json).map(([name, value]) => [shapeless(name), change(value, name)]))
+        : walk(json)
+    const walk = (json: Json): Json => {
+      if (typeof json === "string") return text(json)
+      return Array.isArray(json)
+        ? json.map(walk)
+        : isFields(json)
+          ? each(json, (value, name) => field(name, value, json))
+          : json
+    }
+    return walk
   }
-  const opaque = (value: Json, name: string): Json =>
-    typeof value === "string" && SecretName.isOpaque(name) ? value : field(name, value, {})
-  const walk = (json: Json): Json => {
-    if (typeof json === "string") return text(json)
-    if (!isFields(json)) return Array.isArray(json) ? json.map(walk) : json
-    return Object.fromEntries(Object.entries(json).map(([name, value]) => [shapeless(name), field(name, value, json)]))
-  }
-  const each = (json: Json, change: (value: Json, name: string) => Json): Json =>
-    isFields(json)
-      ? Object.fromEntries(Object.entries(json).map(([name, value]) => [shapeless(name), change(value, name)]))
-      : walk(json)
-  return walk
+  const toolsOwn: (json: Json) => Json = walker(true)
+  return walker(false)
 }
 
 const isFields = (json: Json): json is Fields => typeof json === "object" && json !== null && !Array.isArray(json)
@@ -44,8 +57,11 @@ const schemaFields = new Set(["properties", "patternProperties", "$defs", "defin
 /** Where a part keeps, provider by provider, what must come back to it unchanged. */
 const providersOwn = new Set(["metadata", "options"])
 
+/** What a model gave to a tool, and what it got back. */
+const toolFields = new Set(["params", "result"])
+
 /** Bytes of a file or an image: in a large one something looks like a key by chance. */
-const isData = (name: string, value: Json, { mediaType, mimeType }: Fields): boolean =>
+const isBytes = (name: string, value: Json, { mediaType, mimeType }: Fields): boolean =>
   name === "data" &&
   typeof (mediaType ?? mimeType) === "string" &&
   typeof value === "string" &&

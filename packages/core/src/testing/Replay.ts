@@ -11,6 +11,7 @@ import * as AiError from "effect/ai/AiError"
 import * as LanguageModel from "effect/ai/LanguageModel"
 import { ModelInfo, ModelSettings } from "../ModelInfo.ts"
 import { type Cassette, CassetteDamaged, type End, type Entry, type Request } from "./Cassette.ts"
+import * as Text from "../Text.ts"
 import * as Difference from "./Difference.ts"
 import type { Recorded } from "./RecordedModel.ts"
 import * as Tape from "./Tape.ts"
@@ -40,6 +41,7 @@ export const make = Effect.fnUntraced(function* ({
   const problems = Tape.problems()
   let taken = 0
   const take = Effect.fnUntraced(function* (options: LanguageModel.ProviderOptions, method: Request["method"]) {
+    if (options.responseFormat.type === "json") return yield* problems.die(Tape.noObjects)
     const index = taken++
     const entry = entries[index]
     const asked = yield* Tape.request(options, method, clean)
@@ -107,6 +109,6 @@ const mismatch = (file: string, index: number, { actual, expected, path }: Diffe
 
 const unexpected = (file: string, index: number, { messages, method }: Request): string => {
   const last = JSON.stringify(messages.at(-1)) ?? "nothing"
-  const shown = last.length > 300 ? `${last.slice(0, 300)}…` : last
+  const shown = last.length > 300 ? `${Text.head(last, 300)}…` : last
   return `RecordedModel: request ${index + 1} (${method}) is unexpected: ${file} has ${index} of them. Its last message: ${shown}`
 }

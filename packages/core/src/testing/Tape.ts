@@ -17,6 +17,9 @@ export type Clean = (json: Schema.Json) => Schema.Json
 
 const encodeMessage = Schema.encodeUnknownEffect(Schema.toCodecJson(Prompt.Message))
 
+/** A cassette says nothing of the schema that such a request asks for. */
+export const noObjects = "RecordedModel: generateObject is neither recorded nor replayed; a Run never uses it"
+
 /** What JSON would keep of a value. */
 export const json = (value: unknown): Schema.Json => JSON.parse(JSON.stringify(value) ?? "null")
 

@@ -35,13 +35,14 @@ const over = (folder: string): Guide.Backend => {
       }),
     events: (runId, { after, limit }) => withKept(runId, (kept) => kept?.events.slice(after, after + limit) ?? []),
     rows: Effect.suspend(() =>
-      Effect.forEach(readdirSync(folder), (name) => {
+      Effect.partition(readdirSync(folder), (name) => {
         const runId = name.replace(/\.json$/, "")
-        return withKept(runId, (kept) => (kept === undefined ? [] : [[runId, kept.row] as const])).pipe(
-          Effect.catch((error) => Effect.as(CheckpointStore.leftOut([error]), []))
-        )
+        return withKept(runId, (kept) => (kept === undefined ? [] : [[runId, kept.row] as const]))
       })
-    ).pipe(Effect.map((rows) => ({ now: Date.now(), rows: rows.flat() }))),
+    ).pipe(
+      Effect.tap(([, damaged]) => CheckpointStore.leftOut(damaged)),
+      Effect.map(([rows]) => ({ now: Date.now(), rows: rows.flat() }))
+    ),
     remove: (runId, expectedSeq) =>
       withKept(runId, (kept) => {
         if (kept?.row.seq !== expectedSeq) return false

@@ -11,16 +11,16 @@ import { defined } from "./Defined.ts"
 import type { ModelInfo } from "./ModelInfo.ts"
 
 /** Who wrote a reply, as far as it is known. */
-export interface Writer {
+export interface Author {
   readonly provider?: string
   readonly server?: string
 }
 
 /** Whom an event names. */
-export const named = ({ provider, server }: Writer = {}): Writer => defined({ provider, server })
+export const named = ({ provider, server }: Author = {}): Author => defined({ provider, server })
 
 /** The options of a message that this provider wrote; none if it is not known. */
-export const mark = ({ provider, server }: Writer): Prompt.ProviderOptions =>
+export const mark = ({ provider, server }: Author): Prompt.ProviderOptions =>
   provider === undefined ? {} : { waystone: { provider, ...defined({ server }) } }
 
 const markOf = ({ options }: Prompt.Message): { readonly provider?: unknown; readonly server?: unknown } => {
