@@ -45,14 +45,23 @@ export const safeMessage = (text: string, max: number): string => {
   return head(wellFormed(secretless(kept)), max).trim() || "no message"
 }
 
+/** Keys that say by their first characters whose they are. A digit, or no hyphen, tells them from names in kebab case. */
+const prefixed = [
+  /\b(?:sk|pk|rk)[-_](?:\w{20,}|(?=\S{0,200}\d)[\w-]{16,})/g,
+  /\b(?:gh[oprsu]_|github_pat_|hf_|npm_|gsk_|r8_|whsec_|shp(?:at|ca|pa|ss)_|do[opr]_v1_)\w{16,}/g,
+  /\b(?:xox[abeprs]|xapp|glpat|pypi|xai|tvly)-[\w-]{16,}/g,
+  /\b(?:AIza[\w-]{30,}|ya29\.[\w-]{16,}|SG\.[\w-]{16,}\.[\w-]{16,})/g,
+  /\b(?:AKIA|ASIA)[A-Z\d]{16}/g
+]
+
 /** Three parts; asked of what begins like one, so that a long text is read once. */
 const jwt = /^[\w-]{8,}\.[\w-]{8,}\.[\w-]/
 
 /** The text without what looks like a key or token; the same again changes nothing more. */
 export const secretless = (text: string): string =>
-  text
+  prefixed
+    .reduce((kept, shape) => kept.replace(shape, "[redacted]"), text)
     .replace(/\b(bearer|basic|token)\s+(?=\S{0,200}\d)[\w.~+/=-]{16,}/gi, "$1 [redacted]")
-    .replace(/\b(?:sk|pk|rk|ghp|gho|github_pat|xox[abps]|AKIA)[-_]?(?=\S{0,200}\d)[\w-]{16,}/g, "[redacted]")
     .replace(/\beyJ[\w.-]{20,}/g, (text) => (jwt.test(text) ? "[redacted]" : text))
     .replace(/(:\/\/)[^\s:/@]+:[^\s:/@]+@/g, "$1[redacted]@")
     .replace(

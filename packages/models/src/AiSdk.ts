@@ -61,10 +61,7 @@ export const make = (model: LanguageModelV4): Effect.Effect<LanguageModel.Langua
       })
     return LanguageModel.make({
       generateText: (options) =>
-        asked(options).pipe(
-          Effect.flatMap((call) => Generate.make(model, call, options.tools)),
-          Effect.flatMap(({ notes, parts }) => Effect.as(log(notes), parts))
-        ),
+        asked(options).pipe(Effect.flatMap((call) => Generate.make(model, call, { tools: options.tools, log }))),
       streamText: (options) =>
         Stream.unwrap(Effect.map(asked(options), (call) => Streamed.make(model, call, { tools: options.tools, log })))
     })

@@ -15,7 +15,7 @@ import * as WireTools from "./WireTools.ts"
 export const make = (
   options: LanguageModel.ProviderOptions,
   settings: ModelInfo.ModelSettings,
-  keepsOwn = false
+  keepsOwn: boolean
 ): LanguageModelV4CallOptions => ({
   prompt: WirePrompt.messages(options.prompt, keepsOwn),
   ...WireTools.describe(options),

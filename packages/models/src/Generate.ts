@@ -12,24 +12,27 @@ import * as Faults from "./Faults.ts"
 import * as Finish from "./Finish.ts"
 import * as ForbiddenKeys from "./ForbiddenKeys.ts"
 import * as Parts from "./Parts.ts"
+import type { Options } from "./Streamed.ts"
 
 /** One request; its interruption aborts it. */
 export const make = Effect.fnUntraced(function* (
   model: LanguageModelV4,
   call: LanguageModelV4CallOptions,
-  tools: ReadonlyArray<{ readonly name: string }>
-): Effect.fn.Return<{ readonly parts: Array<Response.PartEncoded>; readonly notes: Array<string> }, AiError.AiError> {
+  { log, tools }: Options
+): Effect.fn.Return<Array<Response.PartEncoded>, AiError.AiError> {
   const clock = yield* Clock.Clock
   const result = yield* Effect.tryPromise({
     try: (abortSignal) => ask(model, { ...call, abortSignal }),
     catch: (error) => Faults.make("generateText", Faults.reasonOf(error, clock.currentTimeMillisUnsafe()))
   })
+  yield* log(result.warnings.map(warning))
   const finish = Finish.part(result)
   if (Finish.isRefusal(result)) return yield* Faults.make("generateText", Faults.refusal(textOf(result), finish.usage))
-  const notes = result.warnings.map(warning)
+  const notes: Array<string> = []
   const about = Parts.context(tools, (note) => notes.push(note))
   const content = result.content.flatMap((part) => Parts.content(part, about))
-  return { parts: [Parts.responseMetadata(result.response ?? {}), ...content, finish], notes }
+  yield* log(notes)
+  return [Parts.responseMetadata(result.response ?? {}), ...content, finish]
 })
 
 const ask = async (

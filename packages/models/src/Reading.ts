@@ -49,7 +49,7 @@ export class Reading {
   private read(piece: Piece): ReadonlyArray<Said> {
     if (piece._tag === "Text") return [piece]
     const calls = Calls.read(piece.body)
-    const isCall = piece.marked || (Result.isSuccess(calls) && calls.success.every(({ name }) => this.tools.has(name)))
+    const isCall = piece.marked || Stray.areCalls(calls, this.tools)
     if (!isCall) return [{ _tag: "Text", text: piece.raw }]
     if (Result.isFailure(calls)) {
       this.problems.push(`A call could not be read: ${calls.failure}. You wrote:\n${quote(piece.raw)}`)

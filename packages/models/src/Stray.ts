@@ -21,7 +21,8 @@ export const find = (said: string, tools: ReadonlySet<string>): string | undefin
   return found.find((body) => body !== undefined && /^\s*[[{]/.test(body) && isCall(body, tools))
 }
 
-const isCall = (body: string, tools: ReadonlySet<string>): boolean => {
-  const calls = Calls.read(body)
-  return Result.isSuccess(calls) && calls.success.every(({ name }) => tools.has(name))
-}
+const isCall = (body: string, tools: ReadonlySet<string>): boolean => areCalls(Calls.read(body), tools)
+
+/** It reads as calls, all of tools that there are. */
+export const areCalls = (calls: ReturnType<typeof Calls.read>, tools: ReadonlySet<string>): boolean =>
+  Result.isSuccess(calls) && calls.success.every(({ name }) => tools.has(name))

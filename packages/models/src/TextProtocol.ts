@@ -20,7 +20,7 @@ import { own, toObject } from "./Json.ts"
 import { Reading, type Said } from "./Reading.ts"
 import * as Told from "./Told.ts"
 
-/** A model with tools that asks `model`, which needs none. Its `generateObject` is not supported. */
+/** A model with tools that asks `model`, which needs none. Its `generateObject` fails with InvalidRequestError: a Run never uses it. */
 export const make = (model: LanguageModel.LanguageModel): Effect.Effect<LanguageModel.LanguageModel> =>
   LanguageModel.make({
     generateText: (options) => whole(model, options),
@@ -57,11 +57,20 @@ const unencodable = (method: string, { issue }: Schema.SchemaError): AiError.AiE
     reason: new AiError.InvalidOutputError({ description: String(issue) })
   })
 
+const noObjects = Effect.failSync(() =>
+  AiError.make({
+    module: "TextProtocol",
+    method: "generateObject",
+    reason: new AiError.InvalidRequestError({ description: "a text protocol has no generateObject" })
+  })
+)
+
 const whole = (
   model: LanguageModel.LanguageModel,
   options: LanguageModel.ProviderOptions
 ): Effect.Effect<Array<Response.PartEncoded>, AiError.AiError> =>
   Effect.gen(function* () {
+    if (options.responseFormat.type === "json") return yield* noObjects
     const { content } = yield* model.generateText({ prompt: Told.prompt(options) })
     const parts = yield* Effect.mapError(
       Effect.forEach(content, (part) => encodePart(part)),

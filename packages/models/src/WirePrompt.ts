@@ -45,6 +45,10 @@ export const messages = (prompt: Prompt.Prompt, keepsOwn = false): Array<Languag
 
 const blank = (text: string): boolean => text.trim() === ""
 
+/** Gemini hangs the signature of a thought on a text that may be empty, and wants it back. */
+const isSigned = (options: ReturnType<typeof providerOptions>): boolean =>
+  Object.values(options.providerOptions ?? {}).some((one) => "thoughtSignature" in one)
+
 const filled = (message: LanguageModelV4Message): Array<LanguageModelV4Message> =>
   message.content.length === 0 ? [] : [message]
 
@@ -57,7 +61,7 @@ const assistantPart = (part: Prompt.AssistantMessagePart, idOf: IdOf): Content<"
   const options = providerOptions(part.options)
   switch (part.type) {
     case "text":
-      return blank(part.text) ? [] : [{ type: "text", text: part.text, ...options }]
+      return blank(part.text) && !isSigned(options) ? [] : [{ type: "text", text: part.text, ...options }]
     case "reasoning":
       return [Kept.sent(part.options[own], options) ?? { type: "reasoning", text: part.text, ...options }]
     case "file":

@@ -10,6 +10,8 @@ export interface Asked {
 }
 
 export interface Answer {
+  /** The connection is destroyed before any answer. */
+  readonly reset?: boolean
   readonly status?: number
   readonly headers?: { readonly [name: string]: string }
   readonly body?: string
@@ -64,7 +66,15 @@ export const serve = (
     ({ close }) => Effect.sync(close)
   )
 
-const write = (response: ServerResponse, { body = "", cut = false, hang = false, headers, status = 200 }: Answer) => {
+const write = (response: ServerResponse, answer: Answer) => {
+  if (answer.reset === true) response.socket?.destroy()
+  else writeBody(response, answer)
+}
+
+const writeBody = (
+  response: ServerResponse,
+  { body = "", cut = false, hang = false, headers, status = 200 }: Answer
+) => {
   response.writeHead(status, {
     "content-type": body.startsWith("{") ? "application/json" : "text/event-stream",
     ...headers

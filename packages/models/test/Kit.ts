@@ -1,8 +1,10 @@
 /** An agent with two tools, and its Runs against a fake server. */
 import type { LanguageModelV4 } from "@ai-sdk/provider"
-import { Agent, MemoryStore, Run } from "@waystone/core"
+import { Agent, MemoryStore, ModelRetry, Run } from "@waystone/core"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as LanguageModel from "effect/ai/LanguageModel"
@@ -31,6 +33,13 @@ export const handlers = Tools.toLayer({
 
 export const agentOf = (stream: boolean) =>
   Agent.make("forecaster", { instructions: "Answer questions about the weather.", tools: [Tools], stream })
+
+/** Two more tries, at once. */
+export const fast = Layer.succeed(ModelRetry.ModelRetry, {
+  table: ModelRetry.table,
+  schedule: Schedule.recurs(2),
+  longestWait: Duration.seconds(60)
+})
 
 export const task = "How warm is it in Oslo?"
 

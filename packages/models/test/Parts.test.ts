@@ -245,6 +245,20 @@ it.effect("a model that finds ever new things to warn of is heard a hundred time
   })
 )
 
+it.effect("what a package warns of is heard where the model refuses, too", () =>
+  Effect.gen(function* () {
+    const said: Array<string> = []
+    const logger = Logger.make(({ message }) => said.push(String(message)))
+    const { model } = providing([{ type: "text", text: "No." }], {
+      finishReason: { unified: "content-filter", raw: "refusal" }
+    })
+    const asked = Kit.withModel(model, (one) => one.generateText(deferred))
+    const error = yield* Effect.flip(asked).pipe(Effect.provide(Logger.layer([logger])))
+    expect(error.reason._tag).toBe("ContentPolicyError")
+    expect(said).toEqual(["odd odd-1: other: too hot"])
+  })
+)
+
 it.effect.each([
   { unified: "other", raw: undefined },
   { unified: "interrupted", raw: undefined },
@@ -375,6 +389,21 @@ describe("a request", () => {
       const { value } = yield* Kit.withModel(model, (one) => one.generateObject({ prompt: "go", schema }))
       expect(value).toEqual({ a: 1 })
       expect(seen[0]?.responseFormat).toMatchObject({ type: "json", schema: { type: "object", required: ["a"] } })
+    })
+  )
+
+  it.effect("keeps an empty text that Gemini signed", () =>
+    Effect.gen(function* () {
+      const options = { google: { thoughtSignature: "sealed" } }
+      const prompt = Prompt.fromMessages([
+        Prompt.makeMessage("user", { content: [Prompt.makePart("text", { text: "go" })] }),
+        Prompt.makeMessage("assistant", {
+          content: [Prompt.makePart("text", { text: "", options }), Prompt.makePart("text", { text: "" })]
+        })
+      ])
+      const asked = yield* asking({ prompt })
+      expect(asked?.prompt[1]).toMatchObject({ content: [{ type: "text", text: "", providerOptions: options }] })
+      expect(asked?.prompt[1]?.content).toHaveLength(1)
     })
   )
 

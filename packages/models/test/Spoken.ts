@@ -1,4 +1,4 @@
-/** The three protocols that the strict servers speak, and the models of the provider packages that speak to them. */
+/** The four protocols that the strict servers speak, and the models of the provider packages that speak to them. */
 import { createAnthropic } from "@ai-sdk/anthropic"
 import { createGoogle } from "@ai-sdk/google"
 import { createOpenAI } from "@ai-sdk/openai"

@@ -1,11 +1,9 @@
 import type { LanguageModelV4, LanguageModelV4StreamPart } from "@ai-sdk/provider"
 import { describe, expect, it } from "@effect/vitest"
 import { ModelRetry, Usage } from "@waystone/core"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
-import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
 import type * as AiError from "effect/ai/AiError"
 import * as Prompt from "effect/ai/Prompt"
@@ -218,12 +216,6 @@ describe.each(refusing.flatMap((one) => [true, false].map((stream) => ({ ...one,
   }
 )
 
-const fast = Layer.succeed(ModelRetry.ModelRetry, {
-  table: ModelRetry.table,
-  schedule: Schedule.recurs(2),
-  longestWait: Duration.seconds(60)
-})
-
 const begun = (protocol: Wire.Protocol, letters: string): string => {
   const { body = "" } = protocol.streamed({ text: letters })
   const at = body.lastIndexOf(`"${letters.at(-1)}"`)
@@ -263,7 +255,7 @@ describe.each(overloads)("$protocol.name, an overload $how", ({ body, protocol }
     Effect.gen(function* () {
       const server = yield* Fake.serve([{ body }, protocol.streamed({ text: "Hello" })])
       const { events, outcome } = yield* Kit.run(protocol.model(server.url), { stream: true }).pipe(
-        Effect.provide(fast)
+        Effect.provide(Kit.fast)
       )
       expect(outcome).toMatchObject({ _tag: "Completed", output: "Hello" })
       expect(server.asked.length).toBe(2)

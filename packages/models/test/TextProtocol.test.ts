@@ -265,6 +265,40 @@ describe("the text protocol", () => {
   )
 })
 
+describe("what a provider hangs on a text", () => {
+  it.effect.each([true, false])("goes with its first piece, once (stream %s)", (streaming) =>
+    Effect.gen(function* () {
+      const metadata = { acme: { item: "i-1" } }
+      const said = `One\n${look(2)}\ntwo`
+      const script = streaming
+        ? stream([
+            { type: "text-start", id: "t", metadata },
+            { type: "text-delta", id: "t", delta: said },
+            { type: "text-end", id: "t", metadata: { acme: { item: "i-1", end: true } } }
+          ])
+        : ScriptedModel.reply([{ type: "text", text: said, metadata }])
+      const { events } = yield* ran([script, text("done")], streaming)
+      const texts = only(events, "TurnCompleted")[0]?.reply.filter(({ type }) => type === "text") ?? []
+      expect(texts.map((part) => "text" in part && part.text.trim())).toEqual(["One", "two"])
+      expect(texts[0]).toMatchObject({ options: metadata })
+      expect(JSON.stringify(texts).split('"i-1"')).toHaveLength(streaming ? 3 : 2)
+    })
+  )
+})
+
+it.effect("generateObject is refused before anything is asked", () =>
+  Effect.gen(function* () {
+    const model = yield* ScriptedModel.make([])
+    const schema = Schema.Struct({ a: Schema.Number })
+    const error = yield* LanguageModel.generateObject({ prompt: "go", schema }).pipe(
+      Effect.provide(TextProtocol.layer(model.layer)),
+      Effect.flip
+    )
+    expect(error).toMatchObject({ reason: { _tag: "InvalidRequestError" } })
+    expect(yield* model.requests).toHaveLength(0)
+  })
+)
+
 describe("a repair", () => {
   it.each([
     ["{'a': 'it\\'s', \"b\": [1, 2,],}", { a: "it's", b: [1, 2] }],

@@ -1,23 +1,12 @@
 /** Bodies of the fake servers against goldens that were written by hand after the public documentation. */
-import { readFile } from "node:fs/promises"
-import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Client from "./servers/client.ts"
 import { protocols, short } from "./servers/requests.ts"
 import type * as Script from "./servers/Script.ts"
+import { golden, reply } from "./servers/golden.ts"
 import { serve } from "./servers/serve.ts"
 import * as Wire from "./servers/Wire.ts"
-
-const reply: Script.Reply = {
-  reasoning: { text: "Let me look.", signature: "sealed" },
-  text: "Reading it.",
-  calls: [{ name: "read_file", args: { path: "a.txt" } }],
-  usage: { input: 20, cacheRead: 100, cacheWrite: 5, output: 30, reasoning: 12 }
-}
-
-const golden = (name: string) =>
-  Effect.promise(() => readFile(join(import.meta.dirname, "servers/golden", name), "utf8"))
 
 const asked = (protocol: Client.Name) =>
   protocol === "openai-responses"

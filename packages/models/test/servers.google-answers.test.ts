@@ -1,11 +1,10 @@
 /** Answers of the fake generateContent endpoint, against goldens written after the public documentation, and what it signs. */
-import { readFile } from "node:fs/promises"
-import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Client from "./servers/client.ts"
 import { back, chat, post, results, said, type Sent, user } from "./servers/googleClient.ts"
 import * as Script from "./servers/Script.ts"
+import { golden, reply } from "./servers/golden.ts"
 import { serve } from "./servers/serve.ts"
 import * as Wire from "./servers/Wire.ts"
 
@@ -55,16 +54,6 @@ describe("a signature that google gave with a call", () => {
     Effect.map(turn(dropped, said({ text: "Done." }), user), (rejected) => expect(rejected).toEqual([]))
   )
 })
-
-const reply: Script.Reply = {
-  reasoning: { text: "Let me look.", signature: "sealed" },
-  text: "Reading it.",
-  calls: [{ name: "read_file", args: { path: "a.txt" } }],
-  usage: { input: 20, cacheRead: 100, cacheWrite: 5, output: 30, reasoning: 12 }
-}
-
-const golden = (name: string) =>
-  Effect.promise(() => readFile(join(import.meta.dirname, "servers/golden", name), "utf8"))
 
 describe("an answer of google", () => {
   it.live("is the documented JSON", () =>
