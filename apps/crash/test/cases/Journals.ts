@@ -4,6 +4,7 @@ import { ScriptedModel } from "@waystone/core/testing"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { readdirSync, readFileSync } from "node:fs"
 import { project } from "../../../../packages/core/test/project.ts"
@@ -18,7 +19,10 @@ const start = (...replies: Parameters<typeof task>) => ({ _tag: "Start", runId, 
 const folder = new URL("../../../../packages/core/test/fixtures/", import.meta.url)
 interface Golden {
   readonly events: ReadonlyArray<unknown>
-  readonly state: { readonly agent: string; readonly outcome: { readonly _tag: string } | null }
+  readonly state: {
+    readonly agent: string
+    readonly outcome: { readonly _tag: string; readonly output?: unknown } | null
+  }
 }
 const golden = (file: string): Golden => JSON.parse(readFileSync(new URL(file, folder), "utf8"))
 /** Each is a story of Runs that an earlier release has written; its bytes stay for ever. */
@@ -78,7 +82,8 @@ export const journals = (backend: Backend) =>
           )
           expect(project(RunState.fromEvents(read))).toEqual(state)
           const model = yield* ScriptedModel.make(() => ScriptedModel.text("done"))
-          const heir = Agent.make(state.agent, { instructions: "Go on." })
+          const isTyped = typeof (state.outcome?.output ?? "") !== "string"
+          const heir = Agent.make(state.agent, { instructions: "Go on.", ...(isTyped ? { output: Schema.Json } : {}) })
           const without = [...RunState.fromEvents(read).plugins]
           const outcome = yield* life({ model })(told(Run.resume(heir, { runId, without })))
           expect([file, outcome]).toEqual([file, state.outcome?._tag ?? resumed[file]])
