@@ -1,5 +1,5 @@
 /**
- * Knows Runs that failed because a provider took no request: they can go on with another key or another model.
+ * Knows Runs that failed because a provider took no request, or stayed away for too long: they can go on with another key or another model.
  */
 import { Run, type RunUpdate } from "@waystone/core"
 import * as Effect from "effect/Effect"
@@ -32,6 +32,12 @@ export interface Advised {
 export const advice = ({ error: { reason } }: Failed, choice: Choice): Advised | undefined => {
   if (reason._tag !== tag) return undefined
   if (choice._tag === "Offline") return { advice: "Try another model by --model.", choice }
+  if (reason.away === true) {
+    return {
+      advice: `${choice.provider} was away, or too busy, for longer than a run waits: try again later, or name another model by --model.`,
+      choice
+    }
+  }
   if (!choice.textProtocol && toolless.test(reason.detail)) {
     return {
       advice: `${choice.name} has no tools of its own: tell it of them in text, by --text-protocol.`,

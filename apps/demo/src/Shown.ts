@@ -54,7 +54,7 @@ export interface Rests {
   readonly atOnce?: string
 }
 
-/** A provider took no request of the Run, which has failed; it can go on with another key or another model. */
+/** A provider took no request of the Run, or stayed away for too long: it has failed, and can go on with another key or another model. */
 export interface Rejected {
   readonly _tag: "Rejected"
   readonly runId: string

@@ -66,8 +66,10 @@ const failed = (reason: FatalReason): StoredOutcome => ({ _tag: "Failed", error:
 
 const fatalReason = (runId: string, { message, retryable, status, tag }: Failure): FatalReason => {
   if (tag === "ModelRefusal") return new ModelRefusal({ runId, detail: message })
-  const detail = retryable ? `still unavailable after ${maxRests} rests: ${message}` : message
-  return new ModelRejected({ runId, detail, ...defined({ status }) })
+  const known = { runId, ...defined({ status }) }
+  return retryable
+    ? new ModelRejected({ ...known, detail: `still unavailable after ${maxRests} rests: ${message}`, away: true })
+    : new ModelRejected({ ...known, detail: message })
 }
 
 /** The reason to come back that a resting Run has. */

@@ -58,7 +58,9 @@ export class ToolUnavailable extends Schema.TaggedError<ToolUnavailable>()("Tool
 export class ModelRejected extends Schema.TaggedError<ModelRejected>()("ModelRejected", {
   ...RunId,
   detail: Schema.String,
-  status: Schema.optionalKey(Schema.Number)
+  status: Schema.optionalKey(Schema.Number),
+  /** It refused nothing: it was away, or too busy, until the Run had rested eight times in a row. */
+  away: Schema.optionalKey(Schema.Literal(true))
 }) {
   override readonly message = `Run ${this.runId}: no answer from the provider${this.status === undefined ? "" : ` (${this.status})`}: ${this.detail}`
 }

@@ -46,6 +46,7 @@ describe("classification", () => {
       Effect.gen(function* () {
         const error = yield* failure(Run.start(yield* agentOf(), input))
         expect(error).toMatchObject({ _tag: "Fatal", reason: { _tag: "ModelRejected", status: code } })
+        expect(error.reason).not.toHaveProperty("away")
         const [turn] = ofKind(yield* journal("r"), "TurnFailed")
         expect(turn?.failure).toMatchObject({ status: code, retryable: false, tag: "ModelRejected" })
       })
@@ -293,7 +294,7 @@ describe("rests", () => {
           error = one.error
         }
         expect(rested).toEqual([1, 5, 30, 60, 60, 60, 60, 60])
-        expect(error).toMatchObject({ _tag: "Fatal", reason: { _tag: "ModelRejected", status: 503 } })
+        expect(error).toMatchObject({ _tag: "Fatal", reason: { _tag: "ModelRejected", status: 503, away: true } })
         expect((yield* Run.get("r")).status).toBe("failed")
         expect(yield* model.requests).toHaveLength(45)
         expect(ofKind(yield* journal("r"), "RunSuspended").map(({ retry }) => retry?.count)).toEqual([
