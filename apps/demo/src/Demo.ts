@@ -121,10 +121,7 @@ const driven = Effect.fnUntraced(function* ({ agent, begin, runId }: Input, befo
     }
     if (!durable) return show(update)
     if (update._tag === "Failed" && Resting.is(update)) {
-      return Effect.andThen(
-        show(update),
-        Effect.flatMap(Resting.wakeAt(runId), (wakeAt) => show(rests(false, wakeAt)))
-      )
+      return Effect.andThen(show(update), show(rests(false, Resting.wakeAt(update))))
     }
     if (update._tag === "Ended" && update.outcome._tag === "Suspended") {
       const { waiting } = update.outcome

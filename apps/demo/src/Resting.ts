@@ -1,26 +1,22 @@
 /**
  * Knows Runs that rest because no model answered: they go on when their time has come, and not before.
  */
-import { Run, type RunUpdate } from "@waystone/core"
-import * as Effect from "effect/Effect"
+import type { Run, RunError } from "@waystone/core"
 
 /** When the Run may ask a model again, epoch ms; undefined if it waits for nothing like that. */
 export const until = (waiting: Run.RunInfo["waiting"]): number | undefined =>
   waiting.find((wait) => wait.kind === "retry")?.wakeAt
 
-type Update = RunUpdate.RunUpdate<string, Run.StartError | Run.ResumeError>
+/** What a verb that drives a Run failed with. */
+interface Failed {
+  readonly error: RunError.Retryable | RunError.Fatal
+}
 
-/** True if that is how driving it came to an end. */
-export const is = (update: Extract<Update, { readonly _tag: "Failed" }>): boolean => tags.has(update.error.reason._tag)
+/** The same of a Run that has just failed so; undefined if it failed otherwise. */
+export const wakeAt = ({ error }: Failed): number | undefined => (error._tag === "Retryable" ? error.wakeAt : undefined)
 
-const tags: ReadonlySet<string> = new Set(["ModelUnavailable", "ModelTimeout", "ToolUnavailable"])
-
-/** When a Run rests that has just failed so; undefined if the store does not say. */
-export const wakeAt = (runId: string) =>
-  Run.get(runId).pipe(
-    Effect.map(({ waiting }) => until(waiting)),
-    Effect.orElseSucceed(() => undefined)
-  )
+/** True if that is how it came to an end. */
+export const is = (failed: Failed): boolean => wakeAt(failed) !== undefined
 
 /** A time of day as a person's clock shows it, with its date: `2026-01-31 14:05:00`. */
 export const clock = (at: number): string => {
