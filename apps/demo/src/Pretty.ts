@@ -97,7 +97,7 @@ const rests = ({ asks, atOnce, goOn, wakeAt }: Rests): string => {
   if (asks) return `What it waits for, and what can be done: ${goOn}`
   if (wakeAt === undefined) return `It can go on: ${goOn}`
   const now = atOnce === undefined ? "" : ` ; to go on at once, as a new run: ${atOnce}`
-  return `The run waits until ${Resting.clock(wakeAt)}; then: ${goOn}${now}`
+  return `The run waits until ${new Date(wakeAt).toISOString()}; then: ${goOn}${now}`
 }
 
 /** A piece of text of the model, indented and wrapped at its blanks, which are printed with the word that follows. */

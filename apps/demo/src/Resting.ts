@@ -17,11 +17,3 @@ export const wakeAt = ({ error }: Failed): number | undefined => (error._tag ===
 
 /** True if that is how it came to an end. */
 export const is = (failed: Failed): boolean => wakeAt(failed) !== undefined
-
-/** A time of day as a person's clock shows it, with its date: `2026-01-31 14:05:00`. */
-export const clock = (at: number): string => {
-  const time = new Date(at)
-  const two = (n: number): string => String(n).padStart(2, "0")
-  const date = [time.getFullYear(), two(time.getMonth() + 1), two(time.getDate())].join("-")
-  return `${date} ${[time.getHours(), time.getMinutes(), time.getSeconds()].map(two).join(":")}`
-}

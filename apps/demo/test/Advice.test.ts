@@ -67,7 +67,7 @@ describe("a Run that rests because its model does not answer", () => {
       const busy = Script.status(429, { "retry-after": "1800" })
       const { args, server, ...ran } = yield* asking(busy)
       const runId = idIn(ran.out)
-      const at = /until (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d);/.exec(ran.out)?.[1] ?? "no time"
+      const at = /until (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z);/.exec(ran.out)?.[1] ?? "no time"
       const line = (resume: string) =>
         `until ${at}; then: npm run demo -- resume ${resume} ; to go on at once, as a new run: npm run demo -- fork ${runId}\n`
       expect({ code: ran.code, err: ran.err }).toEqual({ code: 1, err: "" })

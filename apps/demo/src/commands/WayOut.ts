@@ -2,7 +2,6 @@
  * Says of each thing that a Run waits for how it goes on.
  */
 import type { Run, RunEvent } from "@waystone/core"
-import * as Resting from "../Resting.ts"
 
 type Wait = Run.RunInfo["waiting"][number]
 
@@ -28,7 +27,7 @@ export const of = ({ checkpoints, command, entries, runId }: Known, wait: Wait):
     case "paused":
       return `to go on: ${command(`resume ${runId}`)}`
     case "retry":
-      return `it waits until ${Resting.clock(wait.wakeAt)}; then: ${command(`resume ${runId}`)} ; to go on at once, as a new run: ${command(`fork ${runId}`)}`
+      return `it waits until ${new Date(wait.wakeAt).toISOString()}; then: ${command(`resume ${runId}`)} ; to go on at once, as a new run: ${command(`fork ${runId}`)}`
     case "approval":
       return "a program answers it by Run.answer: Approve or Deny"
     case "external":
