@@ -51,12 +51,14 @@ describe("what a provider refuses is explained", () => {
   ])("$what", ({ advice, fault, goesOn }) =>
     Effect.gen(function* () {
       const { code, err, out } = yield* asking(fault)
+      const runId = idIn(out)
       expect({ code, err }).toEqual({ code: 1, err: "" })
       const line = out.split("\n").find((line) => line.includes("Then the run can go on")) ?? ""
       expect(line).toContain(advice)
       expect(`${line}\n`).toContain(goesOn)
       expect(line).not.toContain("API_KEY")
       expect(out).toContain("The run failed (ModelRejected).")
+      expect((yield* done("show", runId)).out).toContain(`npm run demo -- resume ${runId} --model …\n`)
     })
   )
 })
@@ -81,7 +83,7 @@ describe("a Run that rests because its model does not answer", () => {
       expect({ code: again.code, err: again.err }).toEqual({ code: 1, err: "" })
       expect(again.out).toContain(`The run waits ${line([runId, ...args].join(" "))}`)
       expect((yield* server.requests).length).toBe(asked)
-      expect((yield* done("show", runId)).out).toContain(`it waits ${line(runId)}`)
+      expect((yield* done("show", runId)).out).toContain(`it waits ${line(`${runId} --model …`)}`)
 
       const forked = yield* done("fork", runId)
       const fork = /New run: (\S+),/.exec(forked.out)?.[1] ?? ""

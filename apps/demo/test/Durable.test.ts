@@ -61,7 +61,7 @@ describe.skipIf(process.platform === "win32")("a Run that was left goes on", () 
     expect(JSON.parse(shown.out)).toMatchObject({
       runId,
       task: "The tests of this project fail. Repair it.",
-      waiting: [{ kind: "paused", since: expect.any(Number) }],
+      waiting: [{ kind: "paused", since: expect.any(Number), wayOut: `to go on: npm run demo -- resume ${runId}` }],
       calls: [
         { callId: "t1.0", name: "list_files", ending: "executed" },
         { callId: "t1.1", name: "run_tests" }

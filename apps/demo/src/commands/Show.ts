@@ -10,6 +10,7 @@ import * as Calls from "../Calls.ts"
 import { spoken } from "../Complaint.ts"
 import * as Layers from "../Layers.ts"
 import * as Drive from "../Drive.ts"
+import * as OfflineModel from "../model/OfflineModel.ts"
 import * as Rejected from "../Rejected.ts"
 import * as Status from "../Status.ts"
 import { Keeping } from "../Stores.ts"
@@ -38,9 +39,12 @@ const details = Effect.fnUntraced(function* (runId: string) {
   const task = Status.taskOf((yield* Drive.accepted(runId)).task)
   const calls = Calls.asked(entries.map(({ event }) => event))
   const { command } = yield* Keeping
-  const known = { runId, entries, checkpoints: yield* Run.checkpoints(runId), command }
-  const waits = info.waiting.map((wait) => ({ ...wait, wayOut: WayOut.of(known, wait) }))
   const last = entries.map(({ event }) => event).findLast((event) => event._tag === "TurnStarted")
+  // Without --model the scripted model would go on with what a real one has begun.
+  const asked = last === undefined || OfflineModel.is(modelOf(last)) ? "" : " --model …"
+  const checkpoints = yield* Run.checkpoints(runId)
+  const known = { runId, entries, checkpoints, command, goOn: command(`resume ${runId}${asked}`) }
+  const waits = info.waiting.map((wait) => ({ ...wait, wayOut: WayOut.of(known, wait) }))
   const goOn = (yield* Rejected.is(runId)) ? { goOn: command(`resume ${runId} --model …`) } : undefined
   const found: Words.Detailed = {
     info,

@@ -18,16 +18,18 @@ export interface Known {
   readonly checkpoints: ReadonlyArray<number>
   /** The command that does something with a Run of this store. */
   readonly command: (verb: string) => string
+  /** The one that resumes it. */
+  readonly goOn: string
 }
 
 /** One sentence. */
-export const of = ({ checkpoints, command, entries, runId }: Known, wait: Wait): string => {
+export const of = ({ checkpoints, command, entries, goOn, runId }: Known, wait: Wait): string => {
   const { id, kind } = wait
   switch (kind) {
     case "paused":
-      return `to go on: ${command(`resume ${runId}`)}`
+      return `to go on: ${goOn}`
     case "retry":
-      return `it waits until ${new Date(wait.wakeAt).toISOString()}; then: ${command(`resume ${runId}`)} ; to go on at once, as a new run: ${command(`fork ${runId}`)}`
+      return `it waits until ${new Date(wait.wakeAt).toISOString()}; then: ${goOn} ; to go on at once, as a new run: ${command(`fork ${runId}`)}`
     case "approval":
       return "a program answers it by Run.answer: Approve or Deny"
     case "external":

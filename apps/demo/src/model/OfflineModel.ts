@@ -54,12 +54,15 @@ const service = Effect.fnUntraced(function* (disturb: Disturb) {
   })
 })
 
+const info: ModelInfo.ModelInfo = { provider: "waystone", model: "scripted-repairer" }
+
+/** True if it is this model that was asked. */
+export const is = ({ model, provider }: ModelInfo.ModelInfo): boolean =>
+  provider === info.provider && model === info.model
+
 /** The model, which answers every request unless `disturb` says otherwise. */
 export const layer = (disturb: Disturb = () => undefined): Layer.Layer<LanguageModel.LanguageModel> =>
-  Layer.merge(
-    Layer.effect(LanguageModel.LanguageModel, service(disturb)),
-    Layer.succeed(ModelInfo.ModelInfo, { provider: "waystone", model: "scripted-repairer" })
-  )
+  Layer.merge(Layer.effect(LanguageModel.LanguageModel, service(disturb)), Layer.succeed(ModelInfo.ModelInfo, info))
 
 const disturbed = (
   parts: ReadonlyArray<Response.StreamPartEncoded>,
