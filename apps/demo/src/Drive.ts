@@ -3,6 +3,7 @@
  */
 import { Run, RunError } from "@waystone/core"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { repairer, task as repairTask } from "./Agent.ts"
 import { NotRepaired, Unusable } from "./Complaint.ts"
@@ -93,7 +94,7 @@ const look = Effect.fnUntraced(function* (runId: string, elsewhere: string | und
       message: `run ${runId} cannot go on: the folder ${session} is gone: give a copy of it by --dir.`
     })
   }
-  const rejected = status === "failed" && (yield* Rejected.is(runId))
+  const rejected = status === "failed" && Rejected.is(yield* last(info))
   const task = Status.taskOf((yield* accepted(runId)).task)
   return { folder: session, task, rejected, command: command(`resume ${runId}`) }
 })
@@ -104,3 +105,10 @@ export const accepted = Effect.fnUntraced(function* (runId: string) {
   if (first?.event._tag === "RunAccepted") return first.event
   return yield* new RunError.Fatal({ reason: new RunError.CheckpointCorrupt({ runId, seq: 1, path: "$" }) })
 })
+
+/** The last event of a Run that has ended. */
+const last = ({ runId, seq }: Run.RunInfo) =>
+  Effect.map(
+    Stream.runLast(Run.events(runId, { after: seq - 1, follow: false })),
+    (last) => Option.getOrUndefined(last)?.event
+  )

@@ -1,22 +1,17 @@
 /**
  * Knows Runs that failed because a provider took no request, or stayed away for too long: they can go on with another key or another model.
  */
-import { Run, type RunUpdate } from "@waystone/core"
-import * as Effect from "effect/Effect"
+import type { Run, RunEvent, RunUpdate } from "@waystone/core"
 import * as Predicate from "effect/Predicate"
-import * as Stream from "effect/Stream"
 import type { Choice, Named } from "./model/Choice.ts"
 import { providers } from "./model/Providers.ts"
 
-/** True if that is how the Run failed last. */
-export const is = (runId: string) =>
-  Stream.runLast(Run.events(runId, { follow: false })).pipe(
-    Effect.map((last) => {
-      if (last._tag === "None" || last.value.event._tag !== "RunFinished") return false
-      const { outcome } = last.value.event
-      return outcome._tag === "Failed" && Predicate.hasProperty(outcome.error, "_tag") && outcome.error._tag === tag
-    })
-  )
+/** True if that is how a Run failed whose last event this is. */
+export const is = (last: RunEvent.RunEvent | undefined): boolean => {
+  if (last?._tag !== "RunFinished") return false
+  const { outcome } = last
+  return outcome._tag === "Failed" && Predicate.hasProperty(outcome.error, "_tag") && outcome.error._tag === tag
+}
 
 const tag = "ModelRejected"
 

@@ -45,7 +45,8 @@ const details = Effect.fnUntraced(function* (runId: string) {
   const checkpoints = yield* Run.checkpoints(runId)
   const known = { runId, entries, checkpoints, command, goOn: command(`resume ${runId}${asked}`) }
   const waits = info.waiting.map((wait) => ({ ...wait, wayOut: WayOut.of(known, wait) }))
-  const goOn = (yield* Rejected.is(runId)) ? { goOn: command(`resume ${runId} --model …`) } : undefined
+  const rejected = info.status === "failed" && Rejected.is(entries.at(-1)?.event)
+  const goOn = rejected ? { goOn: command(`resume ${runId} --model …`) } : undefined
   const found: Words.Detailed = {
     info,
     status: yield* Status.worded(info),
