@@ -51,9 +51,6 @@ export const parse = Effect.fnUntraced(function* (flags: Flags): Effect.fn.Retur
     const baseUrl = yield* address(flags.baseUrl.value, "--base-url")
     return { _tag: "Named", provider, name, baseUrl, textProtocol }
   }
-  if (provider === "openai-compatible") {
-    return yield* new Unusable({ message: "--model openai-compatible:<name> needs --base-url http://host:port/v1." })
-  }
   return { _tag: "Named", provider, name, textProtocol }
 })
 

@@ -10,7 +10,7 @@ import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import type * as LanguageModel from "effect/ai/LanguageModel"
-import type { Unusable } from "../Complaint.ts"
+import { Unusable } from "../Complaint.ts"
 import * as Choice from "./Choice.ts"
 import { discreet } from "./Discreet.ts"
 import * as OfflineModel from "./OfflineModel.ts"
@@ -37,7 +37,7 @@ export const layer = (
   )
 
 const asked = Effect.fnUntraced(function* (choice: Choice.Named) {
-  const { keys, load, needsKey, settings, ...about } = providers[choice.provider]
+  const { keys, load, needsKey, settings } = providers[choice.provider]
   const found = yield* Effect.forEach(keys, set)
   const key = Option.firstSomeOf(found)
   if (needsKey && Option.isNone(key)) {
@@ -45,7 +45,7 @@ const asked = Effect.fnUntraced(function* (choice: Choice.Named) {
       message: `set ${keys.join(" or ")} to your key: ${choice.provider}:${choice.name} answers nobody without one. Nothing was sent.`
     })
   }
-  const baseURL = choice.baseUrl ?? (yield* addressOf(about))
+  const baseURL = choice.baseUrl ?? (yield* addressOf(choice.provider))
   const apiKey = Option.getOrUndefined(Option.map(key, (value) => Redacted.value(value).trim()))
   if (apiKey !== undefined && !/^[!-~]+$/.test(apiKey)) {
     // An error about a header that cannot be sent would show it.
@@ -65,9 +65,13 @@ const set = (name: string): Effect.Effect<Option.Option<Redacted.Redacted>> =>
     Option.filter((value) => Redacted.value(value).trim() !== "")
   )
 
-const addressOf = Effect.fnUntraced(function* (about: { readonly addressIn?: string; readonly address: string }) {
-  const { address, addressIn } = about
-  if (addressIn === undefined) return address
-  const given = yield* set(addressIn)
-  return Option.isSome(given) ? yield* Choice.address(Redacted.value(given.value), addressIn) : address
+/** Where the environment or the provider says. */
+const addressOf = Effect.fnUntraced(function* (provider: Choice.Provider) {
+  const { address, addressIn } = providers[provider]
+  const given = addressIn === undefined ? Option.none() : yield* set(addressIn)
+  if (addressIn !== undefined && Option.isSome(given)) {
+    return yield* Choice.address(Redacted.value(given.value), addressIn)
+  }
+  if (address !== undefined) return address
+  return yield* new Unusable({ message: `--model ${provider}:<name> needs --base-url http://host:port/v1.` })
 })

@@ -23,8 +23,8 @@ export interface About {
   readonly needsKey: boolean
   /** The variable that may hold its address. */
   readonly addressIn?: string
-  /** Its address by default. */
-  readonly address: string
+  /** Its address by default; without one it is asked where the user says. */
+  readonly address?: string
   /** Settings of every request. */
   readonly settings?: AiSdk.Options["settings"]
   readonly load: (wanted: Wanted) => Promise<ProviderModel>
@@ -85,7 +85,6 @@ export const providers: { readonly [P in Provider]: About } = {
     // Not OpenAI's key, which is nobody else's business.
     keys: ["OPENAI_COMPATIBLE_API_KEY"],
     needsKey: false,
-    address: "",
     load: compatible("openai-compatible")
   }
 }
