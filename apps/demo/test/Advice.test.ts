@@ -9,6 +9,7 @@ import * as Script from "../../../packages/models/test/servers/Script.ts"
 import { serve } from "../../../packages/models/test/servers/serve.ts"
 import * as Bugs from "../src/Bugs.ts"
 import { discreet } from "../src/model/Discreet.ts"
+import { providers } from "../src/model/Providers.ts"
 import { finished, standardFile, startWith } from "./process.ts"
 
 vi.setConfig({ testTimeout: 240_000 })
@@ -129,9 +130,13 @@ describe("a key that the server repeats within a stream", () => {
   )
 })
 
-it.live("the help names every variable that holds a key", () =>
+it.live("the help names every provider, and every variable that holds its key or its address", () =>
   Effect.gen(function* () {
-    const { out } = yield* done("--help")
-    expect(out).toContain("OLLAMA_API_KEY")
+    const words = new Set((yield* done("--help")).out.split(/[^\w:<>-]+/))
+    for (const [provider, { addressIn, keys }] of Object.entries(providers)) {
+      expect(words).toContain(`${provider}:<name>`)
+      for (const variable of [...keys, ...(addressIn === undefined ? [] : [addressIn])])
+        expect(words).toContain(variable)
+    }
   })
 )

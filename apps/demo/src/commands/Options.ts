@@ -10,6 +10,8 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { Unusable } from "../Complaint.ts"
+import * as Choice from "../model/Choice.ts"
+import { providers } from "../model/Providers.ts"
 import * as RunTests from "../RunTests.ts"
 import * as Stores from "../Stores.ts"
 
@@ -50,12 +52,24 @@ export const dir = Flag.String("dir").pipe(
   Flag.optional
 )
 
+const known = Choice.providers.map((provider) => ({ provider, ...providers[provider] }))
+const names = known
+  .map(({ address, api, provider }) => {
+    const notes = [...(api === undefined ? [] : [api]), ...(address === undefined ? ["with --base-url"] : [])]
+    return `${provider}:<name>${notes.length === 0 ? "" : ` (${notes.join("; ")})`}`
+  })
+  .join(", ")
+const keys = known
+  .map(({ keys, needsKey }) => `${keys.join(" or ")}${needsKey ? "" : " (if your server wants one)"}`)
+  .join(", ")
+const addresses = known.flatMap(({ addressIn }) => addressIn ?? []).join(" and ")
+
 /** Which model answers. */
 export const model = {
   model: Flag.String("model").pipe(
     Flag.withMetavar("provider:name"),
     Flag.withDescription(
-      "Ask a real model: anthropic:<name>, openai:<name> (responses), google:<name>, ollama:<name> or openai-compatible:<name> (chat completions; with --base-url). Keys are read from ANTHROPIC_API_KEY, OPENAI_API_KEY, GOOGLE_GENERATIVE_AI_API_KEY or GEMINI_API_KEY, OLLAMA_API_KEY (if your server wants one), and OPENAI_COMPATIBLE_API_KEY; addresses also from ANTHROPIC_BASE_URL and OPENAI_BASE_URL. By default a scripted model answers, without network"
+      `Ask a real model: ${names}. Keys are read from ${keys}; addresses also from ${addresses}. By default a scripted model answers, without network`
     ),
     Flag.optional
   ),

@@ -17,6 +17,8 @@ export interface Wanted {
 }
 
 export interface About {
+  /** Which of several APIs of that kind it is asked by, for people. */
+  readonly api?: string
   /** Variables that may hold its key; the first one that is set counts. */
   readonly keys: readonly [string, ...ReadonlyArray<string>]
   /** It answers nobody without a key. */
@@ -55,6 +57,7 @@ export const providers: { readonly [P in Provider]: About } = {
     }
   },
   openai: {
+    api: "responses",
     keys: ["OPENAI_API_KEY"],
     needsKey: true,
     addressIn: "OPENAI_BASE_URL",
@@ -82,6 +85,7 @@ export const providers: { readonly [P in Provider]: About } = {
     load: compatible("ollama")
   },
   "openai-compatible": {
+    api: "chat completions",
     // Not OpenAI's key, which is nobody else's business.
     keys: ["OPENAI_COMPATIBLE_API_KEY"],
     needsKey: false,
