@@ -46,7 +46,13 @@ export interface Report {
 const maxRounds = 12
 
 const decodeEnd = Schema.decodeUnknownOption(
-  Schema.fromJsonString(Schema.Struct({ _tag: Schema.String, output: Schema.optionalKey(Schema.Unknown) }))
+  Schema.fromJsonString(
+    Schema.Struct({
+      _tag: Schema.String,
+      output: Schema.optionalKey(Schema.Unknown),
+      message: Schema.optionalKey(Schema.String)
+    })
+  )
 )
 
 /** One Run, in the store that is provided, which is the one of the job. */

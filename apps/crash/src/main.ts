@@ -9,8 +9,8 @@ import { CheckpointStore, ProcessOwner, Run } from "@waystone/core"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Schedule from "effect/Schedule"
 import { writeSync } from "node:fs"
+import { drive } from "./Drive.ts"
 import * as Job from "./Job.ts"
 import * as Ledger from "./Ledger.ts"
 import * as Points from "./Points.ts"
@@ -65,26 +65,6 @@ const freeze = (): void => {
 type Agent = ReturnType<typeof Subject.agent>
 
 const say = (value: unknown) => Effect.sync(() => void process.stdout.write(`${JSON.stringify(value)}\n`))
-
-/** Another worker may hold it: then it is asked for again until it ends or rests. */
-const drive = (agent: Agent, runId: string, mark: (what: Trace.What) => Effect.Effect<void>) =>
-  Run.start(agent, { runId, task: "go" }).pipe(
-    Effect.retry({
-      while: ({ _tag, reason }) => {
-        switch (reason._tag) {
-          case "RunBusy":
-            return Effect.as(mark("busy"), true)
-          case "OwnershipLost":
-            return Effect.as(mark("lost"), true)
-          default:
-            // A store that a busy machine answers too late: come back.
-            return _tag === "Retryable"
-        }
-      },
-      schedule: Schedule.spaced("30 millis")
-    }),
-    Effect.match({ onSuccess: (outcome): unknown => outcome, onFailure: ({ reason }) => ({ _tag: reason._tag }) })
-  )
 
 /** Drives what nobody drives until SIGTERM. */
 const work = (agent: Agent) =>
