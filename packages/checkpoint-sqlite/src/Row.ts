@@ -50,17 +50,20 @@ export const ended = (row: Row): void => {
 }
 
 /** The columns of an `Entry`. */
-export const entryColumns = `run_id, seq, epoch, owner, ${live},
+export const entryColumns = `run_id, seq, ${last}, epoch, owner, ${live},
   status, agent, session, parent, waiting, wake_at, updated_at, head`
 
+/** Throws Damaged, also if the journal does not end where the head says. */
 export const entry = (row: Row): CheckpointStore.Entry => {
+  const seq = count(row, "seq", 1)
+  ended(row)
   const owner = optionalText(row, "owner")
   const session = optionalText(row, "session")
   const parent = optionalText(row, "parent")
   const wakeAt = optionalNumber(row, "wake_at")
   return {
     runId: text(row, "run_id"),
-    seq: count(row, "seq", 1),
+    seq,
     epoch: count(row, "epoch", 0),
     live: number(row, "live") === 1,
     status: text(row, "status"),

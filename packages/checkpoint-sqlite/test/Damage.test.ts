@@ -82,14 +82,16 @@ describe("RI-106 a head that cannot be", () => {
   )
 
   it.live.each<readonly [string, string]>([
-    ["updated_at = 9e999", "runs.updated_at"],
-    ["wake_at = -9e999", "runs.wake_at"],
-    ["seq = -5", "runs.seq"],
-    ["epoch = -1", "runs.epoch"]
-  ])("(%s) is left out of lists and named", ([set, where]) =>
+    ["UPDATE runs SET updated_at = 9e999 WHERE run_id = 'bad'", "runs.updated_at"],
+    ["UPDATE runs SET wake_at = -9e999 WHERE run_id = 'bad'", "runs.wake_at"],
+    ["UPDATE runs SET seq = -5 WHERE run_id = 'bad'", "runs.seq"],
+    ["UPDATE runs SET seq = seq + 3 WHERE run_id = 'bad'", "runs.seq"],
+    ["DELETE FROM journal WHERE rid = (SELECT rid FROM runs WHERE run_id = 'bad')", "runs.seq"],
+    ["UPDATE runs SET epoch = -1 WHERE run_id = 'bad'", "runs.epoch"]
+  ])("(%s) is left out of lists and named", ([sql, where]) =>
     Effect.gen(function* () {
       const path = yield* filled("kept", "bad")
-      change(path, `UPDATE runs SET ${set} WHERE run_id = 'bad'`)
+      change(path, sql)
       const one = yield* store(path)
       const said: Array<string> = []
       const noting = Logger.layer([Logger.make(({ message }) => void said.push(String(message)))])

@@ -14,7 +14,8 @@ const ended = (path: string, count: number) =>
     path,
     `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${count})
      INSERT INTO runs (run_id, seq, epoch, until, status, agent, waiting, updated_at, head)
-     SELECT 'ended-' || i, 1, 1, 0, 'completed', 'a', '[]', i, '{}' FROM n`
+     SELECT 'ended-' || i, 1, 1, 0, 'completed', 'a', '[]', i, '{}' FROM n`,
+    "INSERT INTO journal (rid, seq, epoch, body, run_id) SELECT rid, 1, 1, '=1', run_id FROM runs"
   )
 
 describe("lists", () => {
@@ -50,6 +51,11 @@ describe("lists", () => {
           .all(parameters)
           .map(({ detail }) => String(detail))
         expect(plan.filter((line) => line.endsWith("SCAN runs"))).toEqual([])
+        // Where a journal ends is one look into its index.
+        const journal = plan.filter((line) => line.includes("journal"))
+        expect(new Set(journal)).toEqual(
+          new Set(["SEARCH journal USING COVERING INDEX sqlite_autoindex_journal_1 (rid=?)"])
+        )
         if (filter.status !== undefined) expect(plan.join("\n")).not.toContain("runs_resting")
         // The others are few: those that run, or what an index names.
         const resting = plan.slice(plan.indexOf("RIGHT"))
