@@ -10,7 +10,7 @@
  *
  * @since 0.1.0
  */
-import { RunError } from "@waystone/core"
+import { type CheckpointStore, RunError } from "@waystone/core"
 import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, statSync } from "node:fs"
 import { dirname } from "node:path"
 import type { DatabaseSync } from "node:sqlite"
@@ -54,10 +54,7 @@ const ready = (db: DatabaseSync, checked: Settings): Effect.Effect<Connection.Co
     )
     if (refused !== undefined) return yield* refused
     if (checked.check) yield* attempt(undefined, () => quickCheck(db))
-    const appends = yield* attempt(undefined, () => toMigrate(db, checked))
-    const preparing = attempt(undefined, () => prepare(db, checked))
-    const other = yield* appends === undefined ? preparing : telling(preparing, checked.file, appends)
-    if (other !== undefined) return yield* other
+    yield* prepared(db, checked)
     yield* attempt(undefined, () => configure(db, checked))
     return Connection.make(db, checked)
   })
@@ -87,13 +84,28 @@ const makeFile = (file: string): OptionInvalid | undefined => {
   return undefined
 }
 
-/** About how many appends a file of an earlier version has; undefined if it is none. The newest row is found at once. */
-const toMigrate = (db: DatabaseSync, { file }: Settings): number | undefined =>
-  within(db, "BEGIN", () => {
-    const seen = look(db)
-    if (refusal(seen, file) !== undefined || seen.version < 1 || seen.version === version) return undefined
-    return ask(db, "SELECT ifnull(max(rowid), 0) AS appends FROM journal", "appends", number)
-  })
+/** Makes or migrates the tables (O1, O2). A file that has them is looked at once, and no more. */
+const prepared = Effect.fnUntraced(function* (
+  db: DatabaseSync,
+  checked: Settings
+): Effect.fn.Return<void, Refusal | CheckpointStore.StoreError> {
+  const attempt = Connection.attempting(checked)
+  const seen = yield* attempt(undefined, () => within(db, "BEGIN", () => look(db)))
+  const refused = refusal(seen, checked.file)
+  if (refused !== undefined) return yield* refused
+  if (seen.version === version) return
+  const migrating = Effect.flatMap(
+    attempt(undefined, () => prepare(db, checked)),
+    (other): Effect.Effect<void, Refusal> => (other === undefined ? Effect.void : Effect.fail(other))
+  )
+  if (seen.version === 0) return yield* migrating
+  const appends = yield* attempt(undefined, () => appendsOf(db))
+  yield* telling(migrating, checked.file, appends)
+})
+
+/** About how many; the newest row is found at once. */
+const appendsOf = (db: DatabaseSync): number =>
+  ask(db, "SELECT ifnull(max(rowid), 0) AS appends FROM journal", "appends", number)
 
 /** A migration holds the write lock for seconds where there are many appends, so it is not silent. */
 const telling = <A, E>(migrating: Effect.Effect<A, E>, file: string, appends: number): Effect.Effect<A, E> =>
@@ -106,11 +118,7 @@ const telling = <A, E>(migrating: Effect.Effect<A, E>, file: string, appends: nu
     return done
   })
 
-/** Makes or migrates the tables (O1, O2). */
 const prepare = (db: DatabaseSync, { file }: Settings): Refusal | undefined => {
-  const seen = within(db, "BEGIN", () => look(db))
-  const refused = refusal(seen, file)
-  if (refused !== undefined || seen.version === version) return refused
   db.exec(`PRAGMA page_size = ${pageSize}`)
   return within(db, "BEGIN IMMEDIATE", () => {
     // Another process may have been first, and may be a newer version of this package.

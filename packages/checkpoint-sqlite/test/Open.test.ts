@@ -207,6 +207,29 @@ describe("the schema version", () => {
     })
   )
 
+  it.live("a file that has the present tables is looked at once when it is opened", () =>
+    Effect.gen(function* () {
+      const path = yield* file
+      const begun: Array<string> = []
+      const noting = Driver.of({
+        open: (file, options) => {
+          const db = new DatabaseSync(file, options)
+          const exec = db.exec.bind(db)
+          db.exec = (sql) => {
+            if (sql.startsWith("BEGIN")) begun.push(sql)
+            exec(sql)
+          }
+          return db
+        }
+      })
+      const opened = Effect.scoped(Effect.provideService(store(path), Driver, noting))
+      yield* opened
+      expect(begun.splice(0)).toEqual(["BEGIN", "BEGIN IMMEDIATE"])
+      yield* opened
+      expect(begun).toEqual(["BEGIN"])
+    })
+  )
+
   it.live("O2 a process that loses the race to make the tables takes them as they are", () =>
     Effect.gen(function* () {
       const path = yield* file
