@@ -80,7 +80,7 @@ const built = Effect.fnUntraced(function* (
 ): Effect.fn.Return<boolean, CheckpointStore.StoreError> {
   const { command, keys, redis } = deps
   const goes = (ttlMillis: number | undefined) =>
-    Effect.map(command("", redis.eval(going)({ mark: keys.mark, builder, ttlMillis })), (reply) => Number(reply) === 1)
+    Effect.map(command("", redis.eval(going)({ mark: keys.mark, builder, ttlMillis })), (reply) => reply === 1)
   const all = Effect.gen(function* () {
     let cursor = yield* Repair.from(deps, "0")
     while (cursor !== "0") {

@@ -42,7 +42,7 @@ export const make = Effect.fnUntraced(function* (
   yield* ServerCheck.check(deps, onWeakServer)
   const repair = yield* Repair.make(deps)
   const rebuild = yield* Rebuild.make(deps)
-  const pass = Effect.flatMap(rebuild([]), (whole) => (whole ? Effect.void : repair.pass))
+  const pass = Effect.flatMap(rebuild([]), (built) => (built ? Effect.void : repair.pass))
   yield* Effect.forkScoped(quietly("repairing the index", pass))
   return Store.make({ ...deps, rebuild, repair, watch: yield* Hints.make(redis, deps.keys.channel) })
 })

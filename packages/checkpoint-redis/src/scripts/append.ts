@@ -18,6 +18,7 @@
 import * as Redis from "effect/persistence/Redis"
 import type { RunKeys } from "../Keys.ts"
 import { checked } from "./checked.ts"
+import { clock } from "./clock.ts"
 
 /** What an append writes, as strings. */
 export interface Args {
@@ -84,9 +85,8 @@ redis.call('HSET', KEYS[1], 'seq', last, 'row', ARGV[6], 'updatedAt', ARGV[7], '
 if not known then
   redis.call('HSET', KEYS[1], 'epoch', ARGV[1])
   if ARGV[9] == '1' then
-    local time = redis.call('TIME')
-    local ends = time[1] * 1000 + math.floor(time[2] / 1000) + tonumber(ARGV[11])
-    redis.call('HSET', KEYS[1], 'owner', ARGV[10], 'until', string.format('%.0f', ends))
+    ${clock}
+    redis.call('HSET', KEYS[1], 'owner', ARGV[10], 'until', after(ARGV[11]))
   end
 end
 if ARGV[1] == '0' then redis.pcall('PUBLISH', ARGV[12], ARGV[13]) end

@@ -12,6 +12,7 @@
  * @since 0.1.0
  */
 import * as Redis from "effect/persistence/Redis"
+import { clock } from "./clock.ts"
 import { marked, version } from "./marked.ts"
 
 export interface Begin {
@@ -26,11 +27,6 @@ export type Begun =
   | readonly ["busy"]
   | readonly ["begun" | "lost", ...wrong: ReadonlyArray<string>]
 
-const clock = `
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local function untilThen(ttl) return string.format('%.0f', now + tonumber(ttl)) end`
-
 export const begin = Redis.script(({ builder, mark, sets, ttlMillis }: Begin) => [...sets, mark, builder, ttlMillis], {
   numberOfKeys: ({ sets }: Begin) => sets.length + 1,
   lua: `${marked}
@@ -41,7 +37,7 @@ local held = redis.pcall('HMGET', mark, 'builder', 'until')
 if held.err then reply[2] = mark end
 if held[1] and held[1] ~= ARGV[1] and tonumber(held[2] or '0') > now then return {'busy'} end
 redis.call('UNLINK', mark)
-redis.call('HSET', mark, 'builder', ARGV[1], 'until', untilThen(ARGV[2]))
+redis.call('HSET', mark, 'builder', ARGV[1], 'until', after(ARGV[2]))
 for i = 1, #KEYS - 1 do
   if not sizeOf(KEYS[i]) then
     redis.call('UNLINK', KEYS[i])
@@ -68,7 +64,7 @@ if ARGV[2] == '' then
   redis.call('HSET', mark, 'version', '${version}')
   redis.call('HDEL', mark, 'builder', 'until')
 else
-  redis.call('HSET', mark, 'until', untilThen(ARGV[2]))
+  redis.call('HSET', mark, 'until', after(ARGV[2]))
 end
 return 1`
-}).withReturnType<number>()
+}).withReturnType<0 | 1>()

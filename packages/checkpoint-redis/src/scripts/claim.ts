@@ -13,6 +13,7 @@
 import * as Redis from "effect/persistence/Redis"
 import type { RunKeys } from "../Keys.ts"
 import { checked } from "./checked.ts"
+import { clock } from "./clock.ts"
 
 export interface Args {
   readonly keys: RunKeys
@@ -35,12 +36,11 @@ export const claim = Redis.script(
 local known, damaged = headOf()
 if damaged then return {'corrupt', damaged} end
 if not known then return {'unknown'} end
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+${clock}
 if known.owner and tonumber(known.ends) > now and ARGV[3] ~= known.epoch then return {'busy', known.epoch, known.owner} end
 if not hasLast(known.seq) then return {'corrupt', 'events'} end
 local epoch = redis.call('HINCRBY', KEYS[1], 'epoch', 1)
-redis.call('HSET', KEYS[1], 'owner', ARGV[1], 'until', string.format('%.0f', now + tonumber(ARGV[2])))
+redis.call('HSET', KEYS[1], 'owner', ARGV[1], 'until', after(ARGV[2]))
 return {'claimed', epoch, known.seq, known.owner or false}`
   }
 ).withReturnType<Reply>()

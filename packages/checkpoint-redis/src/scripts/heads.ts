@@ -13,6 +13,7 @@
  */
 import * as Redis from "effect/persistence/Redis"
 import type { RunKeys } from "../Keys.ts"
+import { clock } from "./clock.ts"
 
 export interface Args {
   readonly runs: ReadonlyArray<RunKeys>
@@ -29,9 +30,8 @@ export type Reply = readonly [now: string, ...heads: ReadonlyArray<Head>]
 
 export const heads = Redis.script(({ maxBytes, runs }: Args) => [...runs.flat(), maxBytes], {
   numberOfKeys: ({ runs }: Args) => runs.length * 2,
-  lua: `
-local time = redis.call('TIME')
-local reply, bytes = {string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))}, 0
+  lua: `${clock}
+local reply, bytes = {after(0)}, 0
 for i = 1, #KEYS, 2 do
   local known = redis.pcall('HMGET', KEYS[i], 'seq', 'epoch', 'owner', 'until', 'row', 'updatedAt', 'body')
   if known.err then

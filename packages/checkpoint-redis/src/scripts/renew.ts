@@ -12,6 +12,7 @@
 import * as Redis from "effect/persistence/Redis"
 import type { RunKeys } from "../Keys.ts"
 import { checked } from "./checked.ts"
+import { clock } from "./clock.ts"
 
 export interface Args {
   readonly keys: RunKeys
@@ -28,8 +29,7 @@ export const renew = Redis.script(({ epoch, keys, owner, ttlMillis }: Args) => [
 local known, damaged = headOf()
 if damaged then return {'corrupt', damaged} end
 if not known or known.epoch ~= ARGV[1] or known.owner ~= ARGV[2] then return {'no'} end
-local time = redis.call('TIME')
-local ends = time[1] * 1000 + math.floor(time[2] / 1000) + tonumber(ARGV[3])
-redis.call('HSET', KEYS[1], 'until', string.format('%.0f', ends))
+${clock}
+redis.call('HSET', KEYS[1], 'until', after(ARGV[3]))
 return {'done'}`
 }).withReturnType<Reply>()
