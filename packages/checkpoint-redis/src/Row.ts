@@ -38,13 +38,13 @@ export const entry = (
   const [seqText, epochText, owner = null, until = null, rowText, updatedAtText, body] = fields
   const [seq, epoch, updatedAt] = [count(seqText), count(epochText), number(updatedAtText)]
   if (seq === undefined) return damage(runId, 0, "head.seq")
-  if (epoch === undefined) return damage(runId, seq, "head.epoch")
-  if (updatedAt === undefined) return damage(runId, seq, "head.updatedAt")
+  if (epoch === undefined) return damage(runId, 0, "head.epoch")
+  if (updatedAt === undefined) return damage(runId, 0, "head.updatedAt")
   const row = decode(rowText)
-  if (row === undefined) return damage(runId, seq, "head.row")
-  if (typeof body !== "string") return damage(runId, seq, "head.body")
+  if (row === undefined) return damage(runId, 0, "head.row")
+  if (typeof body !== "string") return damage(runId, 0, "head.body")
   const ends = count(until)
-  if (owner !== null && ends === undefined) return damage(runId, seq, "head.until")
+  if (owner !== null && ends === undefined) return damage(runId, 0, "head.until")
   const live = owner !== null && ends !== undefined && ends > Number(nowText)
   return Result.succeed({
     ...row,

@@ -90,7 +90,7 @@ const appended = Effect.fnUntraced(function* (
     case "fenced":
       return { _tag: "Fenced" }
     case "corrupt":
-      return yield* Row.damaged(runId, expectedSeq, reply[1])
+      return yield* Row.damaged(runId, 0, reply[1])
   }
 })
 
@@ -121,7 +121,7 @@ const readAll = Effect.fnUntraced(function* (
   while (seen < upTo) {
     const reply = yield* command(runId, redis.eval(read)({ keys: keys.run(runId), after: seen, upTo, maxBytes }))
     if (reply[0] === "unknown") break
-    if (reply[0] === "corrupt") return yield* Row.damaged(runId, seen, reply[1])
+    if (reply[0] === "corrupt") return yield* Row.damaged(runId, 0, reply[1])
     const end = Math.min(upTo, Number(reply[1]))
     if (seen >= end) break
     if (reply[2].length === 0) return yield* Row.damaged(runId, seen + 1, "missing")
@@ -166,7 +166,7 @@ const removed = Effect.fnUntraced(function* (
 ): Effect.fn.Return<boolean, StoreError> {
   const { command, keys, redis } = deps
   const reply = yield* command(runId, redis.eval(remove)({ keys: keys.run(runId), expectedSeq }))
-  if (reply[0] === "corrupt") return yield* Row.damaged(runId, expectedSeq === "damaged" ? 0 : expectedSeq, reply[1])
+  if (reply[0] === "corrupt") return yield* Row.damaged(runId, 0, reply[1])
   if (reply[0] === "kept") return false
   const row = Row.decode(reply[1])
   const updatedAt = Row.number(reply[2])

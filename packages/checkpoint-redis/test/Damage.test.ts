@@ -65,7 +65,7 @@ describe.skipIf(!available)("damage", () => {
       const store = yield* open(url, { prefix })
       yield* store.append(created("r"))
       yield* ask("HSET", `${prefix}:{r}:head`, "seq", "5")
-      const damaged = { _tag: "CheckpointCorrupt", path: "events" }
+      const damaged = { _tag: "CheckpointCorrupt", seq: 0, path: "events" }
       expect(yield* Effect.flip(store.append(created("r", { expectedSeq: 5 })))).toMatchObject(damaged)
       expect(yield* Effect.flip(store.claim({ runId: "r", owner: "o", ttlMillis: 10 }))).toMatchObject(damaged)
       expect(yield* ask("HMGET", `${prefix}:{r}:head`, "seq", "epoch", "owner")).toEqual(["5", "0", null])
@@ -157,7 +157,7 @@ describe.skipIf(!available)("damage", () => {
         for (const [name, operation] of Object.entries<Effect.Effect<unknown, unknown>>(operations)) {
           const error = yield* Effect.flip(operation)
           const path = field === "seq" && value === "HDEL" ? "head" : `head.${field}`
-          expect([name, error]).toMatchObject([name, { _tag: corrupt, runId: "r", path }])
+          expect([name, error]).toMatchObject([name, { _tag: corrupt, runId: "r", seq: 0, path }])
         }
         expect(yield* ask("HGETALL", key)).toEqual(before)
         expect(yield* ask("XLEN", `${prefix}:{r}:events`)).toBe(1)
