@@ -78,14 +78,15 @@ const changeAt = Effect.fnUntraced(function* (runId: string, life: string, versi
   return change.runId === runId ? change : yield* corrupt(runId, `${file}: runId`)
 })
 
-/** Takes a removed Run's folder away. Any process may do so, several may at once. */
+/** Takes a life that is over out of its Run's folder; true if it was there. Any process may do so, several may at once. */
 const bury = Effect.fnUntraced(function* (at: Place, runId: string, life: string) {
   const grave = aside(at, runId)
   yield* Disk.sync(life).pipe(Disk.on(["ENOENT"], () => undefined))
-  yield* Disk.rename(life, grave).pipe(Disk.on(["ENOENT"], () => undefined))
+  const there = yield* Effect.as(Disk.rename(life, grave), true).pipe(Disk.on(["ENOENT"], () => false))
   yield* Disk.sync(folderOf(at, runId)).pipe(Disk.on(["ENOENT"], () => undefined))
   yield* Disk.removeEmpty(folderOf(at, runId)).pipe(Disk.on(["ENOENT", "ENOTEMPTY", "EEXIST"], () => undefined))
   yield* Disk.removeAll(grave)
+  return there
 })
 
 /** Undefined for an unknown Run. */
@@ -150,33 +151,31 @@ export const change = <Answer>(at: Place, runId: string, decide: Decide<Answer>)
     })
   )
 
-const unreadable = Effect.succeed("damaged" as const)
+/** False if it can be read or is unknown. What is taken away was there before it was found damaged: no life that began since. */
+const removeDamaged = Effect.fnUntraced(function* (at: Place, runId: string) {
+  const folder = folderOf(at, runId)
+  while (true) {
+    const parts = yield* Disk.list(folder).pipe(Disk.on(["ENOENT"], () => []))
+    const sound = Effect.as(load(at, runId), true)
+    if (yield* Effect.catchTag(sound, "CheckpointCorrupt", () => Effect.succeed(false))) return false
+    const buried = yield* Effect.forEach(parts, ({ name }) => bury(at, runId, join(folder, name)))
+    if (buried.includes(true)) return true
+  }
+})
 
-/** Takes away whatever stands where that Run should be. */
-const clear = Effect.fnUntraced(function* (at: Place, runId: string) {
-  const grave = aside(at, runId)
-  const there = yield* Effect.as(Disk.rename(folderOf(at, runId), grave), true).pipe(Disk.on(["ENOENT"], () => false))
-  if (!there) return false
-  yield* Disk.sync(at.runs)
-  yield* Disk.removeAll(grave)
-  return true
+const removeAt = Effect.fnUntraced(function* (at: Place, runId: string, expectedSeq: number) {
+  while (true) {
+    const last = yield* load(at, runId)
+    if (last === undefined || last.kept.seq !== expectedSeq) return false
+    if (yield* follow(at, last, { _tag: "Removed", runId })) {
+      yield* bury(at, runId, last.life)
+      return true
+    }
+  }
 })
 
 export const remove = (at: Place, runId: string, expectedSeq: number | "damaged") =>
-  whole(
-    Effect.gen(function* () {
-      while (true) {
-        const found = load(at, runId)
-        const last = yield* expectedSeq === "damaged"
-          ? Effect.catchTag(found, "CheckpointCorrupt", () => unreadable)
-          : found
-        if (last === "damaged") return yield* clear(at, runId)
-        if (last === undefined || last.kept.seq !== expectedSeq) return false
-        if (yield* follow(at, last, { _tag: "Removed", runId }))
-          return yield* Effect.as(bury(at, runId, last.life), true)
-      }
-    })
-  )
+  whole(expectedSeq === "damaged" ? removeDamaged(at, runId) : removeAt(at, runId, expectedSeq))
 
 /** Seq never falls from one change to the next: where to begin is found by halving. */
 const firstAfter = Effect.fnUntraced(function* (runId: string, { life, version }: Last, after: number) {

@@ -3,17 +3,22 @@ import { expect, it } from "@effect/vitest"
 import { CheckpointStore, ProcessOwner, Run } from "@waystone/core"
 import { AnswerLosingStore, CheckpointStoreSuite, ScriptedModel, YieldingStore } from "@waystone/core/testing"
 import { FolderStore } from "@waystone/example-plugin-store"
-import { Effect, Layer, Logger } from "effect"
+import { Effect, Fiber, Layer, Logger, Schedule } from "effect"
+import { execFileSync } from "node:child_process"
 import {
+  closeSync,
+  constants,
   existsSync,
   mkdirSync,
   mkdtempSync,
+  openSync,
   readdirSync,
   readFileSync,
   rmSync,
   truncateSync,
   utimesSync,
-  writeFileSync
+  writeFileSync,
+  writeSync
 } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -159,6 +164,39 @@ describe("damage is told, and left as it is", () => {
       rmSync(join(folder, "runs"), { recursive: true })
       expect(yield* Effect.flip(store.head("r"))).toMatchObject({ _tag: "StoreUnavailable" })
       expect(yield* Effect.flip(store.list({}, { limit: 1 }))).toMatchObject({ _tag: "StoreUnavailable" })
+    })
+  )
+})
+
+describe("removing what is damaged", () => {
+  it.live("takes away whatever lies in the Run's folder", () =>
+    Effect.gen(function* () {
+      const folder = newFolder()
+      const { run, store } = yield* threeAppends(folder, "r")
+      mkdirSync(join(run, "second"))
+      writeFileSync(join(run, ".DS_Store"), "")
+      expect(yield* Effect.flip(store.head("r"))).toMatchObject({ path: "more than one folder" })
+      expect(yield* store.remove("r", "damaged")).toBe(true)
+      expect(yield* store.remove("r", "damaged")).toBe(false)
+      for (const name of ["runs", "unfinished"]) expect(readdirSync(join(folder, name))).toEqual([])
+    })
+  )
+
+  it.live("leaves alone the Run that began in its place while the damage was read", () =>
+    Effect.gen(function* () {
+      const { files, run, store } = yield* threeAppends(newFolder(), "r")
+      // Who reads a pipe waits until somebody has written to it.
+      const pipe = join(files, "000004.json")
+      execFileSync("mkfifo", [pipe])
+      const removing = yield* Effect.forkChild(store.remove("r", "damaged"))
+      const opened = Effect.try({ try: () => openSync(pipe, constants.O_WRONLY | constants.O_NONBLOCK), catch: String })
+      const reads = yield* Effect.retry(opened, { schedule: Schedule.spaced("5 millis") })
+      rmSync(run, { recursive: true })
+      yield* store.append({ runId: "r", epoch: 0, expectedSeq: 0, events: ["new"], head: head("new") })
+      writeSync(reads, "{")
+      closeSync(reads)
+      expect(yield* Fiber.join(removing)).toBe(false)
+      expect(yield* store.head("r")).toMatchObject({ seq: 1, body: "new" })
     })
   )
 })
