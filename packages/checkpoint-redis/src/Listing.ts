@@ -4,7 +4,8 @@
  * Invariants
  *   L1  Whatever its filter, a list asks the server in parts of bounded work, and for many heads in one round trip.
  *   L2  A damaged Run is left out and warned of; it does not keep the others from being listed.
- *   L3  A list is right or fails: where a set that it needs was lost, the index is built anew first (X3).
+ *   L3  A list is right or fails: where a set that it needs was lost, the index is built anew first (X3). Not in a cluster
+ *       whose client scans one master only: what was built from that one is taken for whole (see the README).
  *   L4  A list is right where its repairs of the index cannot be written: memory is full, or the server is a replica.
  *
  * @since 0.1.0

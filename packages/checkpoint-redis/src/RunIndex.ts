@@ -5,7 +5,8 @@
  *   X1  The index is written after the Run and proves nothing: every entry is checked against the head before it is listed.
  *   X2  What a crash or a race leaves wrong is put right by whoever meets it (lists), or by looking for it (Repair.ts).
  *   X3  What is lost of it is noticed by every list that would miss it, and the index is built anew first (Rebuild.ts): a key
- *       that was deleted, evicted or overwritten, the whole of it, or sets that an earlier version did not write.
+ *       that was deleted, evicted or overwritten, the whole of it, or sets that an earlier version did not write. That
+ *       finds the Runs that SCAN sees: in a cluster those of all masters only if the client walks through them.
  *
  * @since 0.1.0
  */

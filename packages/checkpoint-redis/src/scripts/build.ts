@@ -8,6 +8,7 @@
  *           Gives 1, or 0 if another one builds since.
  *
  * Guarantee: touches the index only. Until the end no list takes it for whole, and a builder that died is followed by another.
+ * Whether the builder has seen the Runs of all servers, no script can tell.
  *
  * @since 0.1.0
  */
