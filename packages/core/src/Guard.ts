@@ -3,7 +3,9 @@
  *
  * A Guard owns a fold: its memory is folded from the events with the state, so it survives a crash for free and costs
  * O(1) a step. It sees the state, its memory and what is proposed; it must not perform it, and it cannot see tokens
- * while they stream. It is asked before every model call, and once per call id before a tool call (RI-108).
+ * while they stream. It is asked before every model call, and once per call id before a tool call (RI-108). Where a
+ * person edited the arguments (`call.edited`), the guards of stage `permissions` are asked once more before the call
+ * starts, and then only Deny and Stop count: what they forbid, no approval allows.
  *
  * Invariants
  *   G1  Only Allow lets an effect happen.

@@ -81,15 +81,17 @@ const bounded = (message: string): string =>
 
 const broken = (guard: string): Guard.Verdict => Guard.deny(`the guard ${guard} failed`)
 
-/** All guards in order. */
+/** All guards of these stages, in order. */
 const judge = (
   attempt: Attempt,
-  proposal: Guard.Proposal
+  proposal: Guard.Proposal,
+  stages = Guard.stages
 ): Effect.Effect<ReadonlyArray<Guard.Judgement>, JournalError | Halted> => {
   const { journal, plugins } = attempt
   return Effect.forEach(plugins.guards, (guard, i) =>
     asked(attempt, guard.name, () => {
       const memory = journal.memory[i]
+      if (!stages.includes(guard.stage)) return Guard.allow
       return memory === Guard.brokenMemory
         ? broken(guard.name)
         : guard.check({ state: journal.state, memory, proposal })
@@ -151,6 +153,29 @@ export const call = Effect.fnUntraced(function* (
   return judged
 })
 
+/**
+ * Before a call starts whose arguments a person edited: what the permissions deny, no person can allow. Only a Deny or a
+ * Stop counts; the approval has answered every Ask.
+ */
+export const edited = Effect.fnUntraced(function* (
+  attempt: Attempt,
+  { ahead, arguments: decoded, call, tool }: Asked
+): Effect.fn.Return<Judged, JournalError | Halted> {
+  const key = `${call.callId} edited`
+  const known = attempt.judged.get(key)
+  if (known !== undefined) return known
+  const proposal = { _tag: "Call", call, tool: recordOf(attempt, tool), arguments: decoded, ahead } as const
+  const judgements = yield* judge(attempt, proposal, ["permissions"])
+  const worst = Guard.strictest(judgements.filter(({ verdict }) => verdict._tag === "Deny" || verdict._tag === "Stop"))
+  const judged: Judged =
+    worst === undefined ? allowed : { _tag: "Hold", drafts: [verdictGiven(worst, call.callId, false)] }
+  attempt.judged.set(key, judged)
+  return judged
+})
+
+const recordOf = ({ journal }: Attempt, { effect, name }: AgentTool) =>
+  journal.state.tools[name] ?? { digest: "", effect }
+
 const judgeCall = Effect.fnUntraced(function* (
   attempt: Attempt,
   { ahead, arguments: decoded, call, tool }: Asked
@@ -160,7 +185,7 @@ const judgeCall = Effect.fnUntraced(function* (
   const permissions = guards.some((guard) => guard.stage === "permissions")
   const question = { tool, call, arguments: decoded, state, permissions }
   const own = yield* asked(attempt, Approval.guardName, () => Approval.judge(question))
-  const record = state.tools[call.name] ?? { digest: "", effect: tool.effect }
+  const record = recordOf(attempt, tool)
   const judgements = [own, ...(yield* judge(attempt, { _tag: "Call", call, tool: record, arguments: decoded, ahead }))]
   const worst = Guard.strictest(judgements)
   if (worst === undefined || worst.verdict._tag === "Nudge") return go(judgements, call.callId)

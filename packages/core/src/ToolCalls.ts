@@ -75,8 +75,11 @@ const plan = Effect.fnUntraced(function* (
   if (tool === undefined) return note(completed(call, InvalidCall.unknown(call, attempt)))
   const decoded = yield* Effect.result(tool.decode(InvalidCall.parsed(call.arguments)))
   if (Result.isFailure(decoded)) return note(completed(call, InvalidCall.mismatch(call, tool, decoded.failure)))
-  if (call.status !== "approved") {
-    return yield* judged(attempt, { call, tool, arguments: decoded.success, ahead: ready.map((one) => one.call) })
+  const asked = { call, tool, arguments: decoded.success, ahead: ready.map((one) => one.call) }
+  if (call.status !== "approved") return yield* judged(attempt, asked)
+  if (call.edited === true && call.starts === 0) {
+    const again = yield* Judge.edited(attempt, asked)
+    if (again._tag === "Hold") return { _tag: "Note", drafts: again.drafts }
   }
   if (tool.external) return yield* outside(attempt, call)
   const kept = defined({ reservations: call.reservations })

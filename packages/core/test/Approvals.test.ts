@@ -8,6 +8,7 @@ import * as Toolkit from "effect/ai/Toolkit"
 import { TestClock } from "effect/testing"
 import * as Agent from "../src/Agent.ts"
 import type { CheckpointStore } from "../src/CheckpointStore.ts"
+import * as Guard from "../src/Guard.ts"
 import * as Run from "../src/Run.ts"
 import { StoreUnavailable } from "../src/RunError.ts"
 import type { RunEvent } from "../src/RunEvent.ts"
@@ -31,6 +32,7 @@ import {
   waitOf,
   world
 } from "./support/scenario.ts"
+import { plugged } from "./support/tools.ts"
 
 const { call, calls, text } = ScriptedModel
 
@@ -318,6 +320,71 @@ describe("approvals", () => {
       expect(ran).toEqual(["pay 7"])
       const started = (yield* here(eventsOf(runId))).find(isKind("ToolCallStarted"))
       expect(started?.arguments).toEqual({ amount: 7 })
+    })
+  )
+})
+
+/** Forbids amounts above 50 and asks about all others; tells what it was asked. */
+const ceiling = (stage: Guard.Stage, asked: Array<unknown>) =>
+  plugged({
+    name: "ceiling",
+    guards: [
+      Guard.make({
+        name: "ceiling",
+        stage,
+        initial: undefined,
+        fold: () => undefined,
+        check: ({ proposal }) => {
+          if (proposal._tag !== "Call") return Guard.allow
+          asked.push(proposal.arguments)
+          return JSON.stringify(proposal.arguments).length > '{"amount":50}'.length
+            ? Guard.deny("too much")
+            : Guard.ask("money")
+        }
+      })
+    ]
+  })
+
+describe("a permissions guard and edited arguments", () => {
+  const edited = (stage: Guard.Stage, amount: number, last = "done") =>
+    Effect.gen(function* () {
+      const { here, process, ran } = yield* world
+      const model = yield* ScriptedModel.make([call("pay", { amount: 10 }), text(last)])
+      const asked: Array<unknown> = []
+      const extra = ceiling(stage, asked)
+      yield* process({ model, extra })(start)
+      const digest = yield* here(digestOf(runId, "t1.0"))
+      yield* here(answer(runId, "t1.0", { _tag: "Approve", digest, edited: { amount } }))
+      yield* process({ model, extra, name: "B" })(resume)
+      yield* here(expectValid(runId))
+      const events = yield* here(eventsOf(runId))
+      return { asked, ran, verdicts: events.filter(isKind("VerdictGiven")), request: (yield* model.requests)[1] }
+    })
+
+  it.effect("what it denies does not run, whoever approved it, and the model is told", () =>
+    Effect.gen(function* () {
+      const { asked, ran, request, verdicts } = yield* edited("permissions", 500)
+      expect(ran).toEqual([])
+      expect(asked).toEqual([{ amount: 10 }, { amount: 500 }])
+      expect(verdicts).toMatchObject([{ guard: "ceiling", on: "t1.0", verdict: "Deny", message: "too much" }])
+      expect(JSON.stringify(resultsOf(request))).toContain("Refused by ceiling: too much")
+    })
+  )
+
+  it.effect("what it only asks about runs: the person has answered that", () =>
+    Effect.gen(function* () {
+      const { asked, ran, verdicts } = yield* edited("permissions", 20)
+      expect(ran).toEqual(["pay 20"])
+      expect(asked).toEqual([{ amount: 10 }, { amount: 20 }])
+      expect(verdicts).toEqual([])
+    })
+  )
+
+  it.effect("a guard of another stage is not asked again", () =>
+    Effect.gen(function* () {
+      const { asked, ran } = yield* edited("budget", 500)
+      expect(ran).toEqual(["pay 500"])
+      expect(asked).toEqual([{ amount: 10 }])
     })
   )
 })
