@@ -1,0 +1,134 @@
+/**
+ * Names what a permissions policy is made of, as data that can live in a JSON file, and reads it strictly.
+ *
+ * Invariants
+ *   D1  What is wrong is said with its place, such as `rules[3].when.amount.max`; an unknown key is wrong, since a
+ *       misspelled condition would widen its rule.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as SchemaIssue from "effect/SchemaIssue"
+
+const { Array: List, Finite, Json, Literals, NonEmptyString, Record, String: Str, Struct, optionalKey } = Schema
+
+const Texts = List(NonEmptyString).check(Schema.isMinLength(1))
+
+/** One simple command: quotes and operators would never match, because patterns are compared word by word. */
+const Commands = List(
+  NonEmptyString.check(
+    Schema.makeFilter((text) =>
+      /["'\\$`|&;<>()\n]/.test(text) || text.trim() === ""
+        ? "is one simple command without quotes or operators: words, * within a word, ** as the last word"
+        : undefined
+    )
+  )
+).check(Schema.isMinLength(1))
+
+/**
+ * What an argument must be; all keys that are given must hold. An argument that is absent fulfils no condition.
+ * `min`, `max` and the totals need a number, `matches`, the places and `command` a string: anything else makes the rule
+ * fail, and a rule that fails denies.
+ */
+export const Condition = Struct({
+  equals: optionalKey(Json),
+  oneOf: optionalKey(List(Json).check(Schema.isMinLength(1))),
+  /** `*` stands for any characters. */
+  matches: optionalKey(Texts),
+  min: optionalKey(Finite),
+  max: optionalKey(Finite),
+  /** The sum of this argument over all calls of the Run that the rule's `tools` name, this one included, is at most so much. */
+  totalMax: optionalKey(Finite),
+  /** That sum is more than so much. */
+  totalAbove: optionalKey(Finite),
+  /** Globs for the real path, relative to the root (then it lies in it) or absolute. */
+  path: optionalKey(Texts),
+  /** The real path is one of these folders or lies below one. */
+  inside: optionalKey(Texts),
+  /** The real path is none of these folders and lies below none. */
+  outside: optionalKey(Texts),
+  /** What a shell command runs: see `ShellCommand`. */
+  command: optionalKey(Commands)
+}).check(
+  Schema.makeFilter((condition) => (Object.keys(condition).length === 0 ? "says nothing" : undefined)),
+  Schema.makeFilter(({ max, min }) =>
+    min !== undefined && max !== undefined && min > max ? "has a min above its max" : undefined
+  )
+)
+export type Condition = typeof Condition.Type
+
+/** `destructive` is every tool that is explicitly annotated so, whatever its class. */
+export const Effects = Literals(["readonly", "idempotent", "unsafe", "destructive"])
+export type Effects = typeof Effects.Type
+
+export const Action = Literals(["allow", "ask", "deny"])
+export type Action = typeof Action.Type
+
+/** One rule. What it leaves out it does not ask about. */
+export const Rule = Struct({
+  /** Stands in the journal; default its place, `rules[0]`. */
+  name: optionalKey(NonEmptyString),
+  action: Action,
+  /** What the model (deny) or the person (ask) is told. */
+  reason: optionalKey(Str),
+  /** The Run's principal has one of these. */
+  roles: optionalKey(Texts),
+  /** Names as declared; `*` stands for any characters. */
+  tools: optionalKey(Texts),
+  effects: optionalKey(List(Effects).check(Schema.isMinLength(1))),
+  /**
+   * By the place of an argument: `amount`, `order.amount`, `files.*.path` (`*`: each element). Where there are several
+   * values, a rule that allows needs all of them to fulfil the condition, and one that asks or denies needs one.
+   */
+  when: optionalKey(Record(NonEmptyString, Condition))
+})
+export type Rule = typeof Rule.Type
+
+export const Policy = Struct({
+  /** The first rule that matches decides. */
+  rules: List(Rule),
+  /**
+   * `ask`: once a result of a tool that is OpenWorld, or of a tool that the provider ran, is in the Run, every effect
+   * that would be allowed asks a person. This breaks read-a-secret-then-send-it. Default `ignore`: a Run whose tools are
+   * mostly OpenWorld would ask about everything, and people who are asked about everything say yes to everything.
+   */
+  afterUntrusted: optionalKey(Literals(["ask", "ignore"]))
+})
+export type Policy = typeof Policy.Type
+
+/** A policy is not one. */
+export class PolicyInvalid extends Schema.TaggedError<PolicyInvalid>()("PolicyInvalid", {
+  /** Where, such as `rules[3].when.amount`; `$` is the whole. */
+  field: Str,
+  detail: Str
+}) {
+  override readonly message = `permissions policy, ${this.field}: ${this.detail}`
+}
+
+const issues = SchemaIssue.makeFormatterStandardSchemaV1()
+const decodePolicy = Schema.decodeUnknownEffect(Policy, { onExcessProperty: "error" })
+
+/** Reads a policy from plain data. */
+export const decode = (data: unknown): Effect.Effect<Policy, PolicyInvalid> =>
+  Effect.mapError(decodePolicy(data), ({ issue }) => {
+    const [first] = issues(issue).issues
+    return new PolicyInvalid({ field: fieldOf(first?.path ?? []), detail: first?.message ?? "is no policy" })
+  })
+
+/** Reads a policy from JSON text. */
+export const decodeJson = (text: string): Effect.Effect<Policy, PolicyInvalid> =>
+  Effect.flatMap(
+    Effect.try({
+      try: (): unknown => JSON.parse(text),
+      catch: () => new PolicyInvalid({ field: "$", detail: "is not valid JSON" })
+    }),
+    decode
+  )
+
+const fieldOf = (path: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }>): string => {
+  const keys = path.map((part) => (typeof part === "object" ? part.key : part))
+  return keys.length === 0
+    ? "$"
+    : keys.map((key, i) => (typeof key === "number" ? `[${key}]` : `${i === 0 ? "" : "."}${String(key)}`)).join("")
+}

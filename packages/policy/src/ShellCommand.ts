@@ -1,0 +1,147 @@
+/**
+ * Reads a shell command into the simple commands that it runs, so that a rule is about what is run and not about text.
+ *
+ * `unbash` parses; what it cannot parse is never *plain*, and neither is anything whose meaning is not in its words.
+ *
+ * Invariants
+ *   C1  Only a sequence (`;`, `&&`, `||`, new lines) of programs with literal arguments is plain. Substitutions,
+ *       variables, globs, pipes, redirects, assignments, functions, background jobs and programs that run other programs
+ *       (`eval`, `sh`, `env`, `xargs`, …) are not (RI-020).
+ *   C2  Every simple command that can be seen anywhere in it, in a substitution too, is among `commands`.
+ *
+ * @since 0.1.0
+ */
+import { forEachChild, parse, type Command, type SyntaxNode, type Word } from "unbash"
+import * as Wildcard from "./Wildcard.ts"
+
+export interface ShellCommand {
+  /** The words of each simple command; undefined for a word that is known only when it runs. */
+  readonly commands: ReadonlyArray<ReadonlyArray<string | undefined>>
+  /** Why it is more than a sequence of simple commands; undefined if it is plain. */
+  readonly beyond?: string
+}
+
+/** In UTF-16 units. Longer ones are not read: nobody wrote a rule with them in mind. */
+const longest = 16_384
+
+/** Programs that run what their arguments or their input say, and words that change what later words mean. */
+const indirect: ReadonlySet<string> = new Set(
+  (
+    "eval exec source . command builtin env sudo doas su xargs parallel nohup setsid stdbuf timeout time nice ionice " +
+    "chroot unshare nsenter flock watch script ssh busybox toybox alias trap coproc enable hash " +
+    "sh bash dash zsh ksh mksh ash fish csh tcsh rbash pwsh cmd cmd.exe"
+  ).split(" ")
+)
+
+/** Reads a command of a POSIX shell or bash. */
+export const read = (text: string): ShellCommand => {
+  if (text.length > longest) return { commands: [], beyond: "it is very long" }
+  try {
+    const script = parse(text)
+    const commands: Array<ReadonlyArray<string | undefined>> = []
+    let beyond: string | undefined = strange.test(text) ? "it contains control characters" : undefined
+    const visit = (node: SyntaxNode): void => {
+      beyond ??= unplain(node)
+      if (node.type === "Command") commands.push(wordsOf(node))
+      forEachChild(node, visit)
+    }
+    visit(script)
+    if (commands.length === 0) beyond ??= "it runs nothing"
+    return { commands, ...(beyond === undefined ? undefined : { beyond }) }
+  } catch {
+    return { commands: [], beyond: "it cannot be parsed" }
+  }
+}
+
+/** Shells differ in what they make of these. */
+// oxlint-disable-next-line no-control-regex -- control characters are what it looks for
+const strange = /[\u0000-\u0008\u000b-\u001f\u007f\u0085\u2028\u2029]/
+
+/** Kinds of nodes that leave a command plain, each under its own conditions. */
+const unplain = (node: SyntaxNode): string | undefined => {
+  switch (node.type) {
+    case "Script":
+      return "errors" in node && node.errors !== undefined && node.errors.length > 0 ? "it cannot be parsed" : undefined
+    case "Statement":
+      return node.background === true ? "it runs in the background" : undefined
+    case "Command":
+      return unplainCommand(node)
+    case "Word":
+      return literal(node) === undefined ? `${node.text.slice(0, 80)} is known only when it runs` : undefined
+    case "AndOr":
+    case "Literal":
+    case "SingleQuoted":
+    case "DoubleQuoted":
+      return undefined
+    default:
+      return `it contains ${said[node.type] ?? node.type}`
+  }
+}
+
+const said: { readonly [type: string]: string } = {
+  Pipeline: "a pipe or a negation",
+  Redirect: "a redirect",
+  HereDoc: "a here-document",
+  HereString: "a here-string",
+  Assignment: "an assignment",
+  Function: "a function",
+  CommandExpansion: "a substitution",
+  ProcessSubstitution: "a substitution"
+}
+
+const unplainCommand = ({ name, prefix }: Command): string | undefined => {
+  if (prefix.length > 0) return "it begins with an assignment or a redirect"
+  const program = name === undefined ? undefined : literal(name)
+  if (program === undefined || program === "") return "its program is known only when it runs"
+  return indirect.has(baseOf(program)) ? `${program.slice(0, 80)} runs other programs` : undefined
+}
+
+const wordsOf = ({ name, suffix }: Command): ReadonlyArray<string | undefined> => {
+  const words = suffix.flatMap((part) =>
+    part.type === "Word" ? [literal(part)] : part.type === "Assignment" ? [part.text] : []
+  )
+  return name === undefined ? words : [literal(name), ...words]
+}
+
+/** The text of a word, if every shell sees the same one, whatever the files and variables are. */
+const literal = (word: Word): string | undefined => {
+  for (const part of word.parts ?? []) {
+    if (part.type === "Literal" || part.type === "SingleQuoted") continue
+    if (part.type !== "DoubleQuoted" || part.parts.some(({ type }) => type !== "Literal")) return undefined
+  }
+  return /^~|[=:]~/.test(word.text) ? undefined : word.value
+}
+
+const baseOf = (program: string): string => program.slice(program.lastIndexOf("/") + 1)
+
+/** A pattern of a rule: words; see `PermissionPolicy`. */
+export interface Pattern {
+  /** True if the pattern is about exactly this command: for rules that allow. */
+  readonly covers: (words: ReadonlyArray<string | undefined>) => boolean
+  /** True if the command is, or may be, one of the pattern: for rules that ask or deny. The program's folder is ignored. */
+  readonly touches: (words: ReadonlyArray<string | undefined>) => boolean
+}
+
+/** Words of a pattern are split at spaces; a last word `**` stands for any further words, options too. */
+export const pattern = (text: string): Pattern => {
+  const words = text.trim().split(/\s+/)
+  const open = words.length > 1 && words.at(-1) === "**"
+  const fixed = (open ? words.slice(0, -1) : words).map((word) => {
+    const matches = Wildcard.compile(word)
+    // A star that comes first must not let an option in: `git log *` is not about `git log --output=x`.
+    return word.startsWith("*") ? (given: string) => !given.startsWith("-") && matches(given) : matches
+  })
+  const fits = (count: number) => (open ? count >= fixed.length : count === fixed.length)
+  return {
+    covers: (given) =>
+      fits(given.length) &&
+      given.every((word) => word !== undefined) &&
+      fixed.every((matches, i) => matches(given[i] ?? "")),
+    touches: (given) =>
+      fits(given.length) &&
+      fixed.every((matches, i) => {
+        const word = given[i]
+        return word !== undefined && (matches(word) || (i === 0 && matches(baseOf(word))))
+      })
+  }
+}
