@@ -39,7 +39,7 @@ export const read = (text: string): ShellCommand => {
   try {
     const script = parse(text)
     const commands: Array<ReadonlyArray<string | undefined>> = []
-    let beyond: string | undefined = strange.test(text) ? "it contains control characters" : undefined
+    let beyond: string | undefined = strange.test(text) ? "it contains control characters or odd spaces" : undefined
     const visit = (node: SyntaxNode): void => {
       beyond ??= unplain(node)
       if (node.type === "Command") commands.push(wordsOf(node))
@@ -55,7 +55,7 @@ export const read = (text: string): ShellCommand => {
 
 /** Shells differ in what they make of these. */
 // oxlint-disable-next-line no-control-regex -- control characters are what it looks for
-const strange = /[\u0000-\u0008\u000b-\u001f\u007f\u0085\u2028\u2029]/
+const strange = /[\u0000-\u0008\u000b-\u001f\u007f\u0085]|[^\S \t\n]/
 
 /** Kinds of nodes that leave a command plain, each under its own conditions. */
 const unplain = (node: SyntaxNode): string | undefined => {

@@ -64,6 +64,7 @@ describe("shell commands", () => {
     ["nothing", ""],
     ["a comment", "# git status"],
     ["control characters", "git status\u0000rm x"],
+    ["a space that is none to a shell", "git\u00a0status"],
     ["something very long", `git status ${" ".repeat(20_000)}`],
     ["deep nesting", "(".repeat(5_000)]
   ])("RI-020 asks about %s", ([, command]) =>
