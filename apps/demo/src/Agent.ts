@@ -2,13 +2,14 @@
  * Defines the agent of the demo.
  */
 import { Agent } from "@waystone/core"
+import { Permissions } from "@waystone/policy"
 import { FileTools } from "@waystone/tools"
 import type * as Duration from "effect/Duration"
 import * as RunTests from "./RunTests.ts"
 
 type Tools = (typeof FileTools.toolkit.tools)[keyof typeof FileTools.toolkit.tools] | typeof RunTests.RunTests
 
-export type Repairer = Agent.Agent<Tools, string, never>
+export type Repairer = Agent.Agent<Tools, string, Permissions.Permissions>
 
 /** The agent. `firstPart` is how long a model may take to begin its reply. */
 export const repairer = (firstPart: Duration.Input = "60 seconds"): Repairer =>
@@ -21,6 +22,7 @@ export const repairer = (firstPart: Duration.Input = "60 seconds"): Repairer =>
       "was and say so."
     ].join(" "),
     tools: [FileTools.toolkit, RunTests.toolkit],
+    requires: [Permissions.Permissions],
     limits: { maxTurns: 80 },
     timeouts: { firstPart }
   })

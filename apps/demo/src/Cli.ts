@@ -36,6 +36,7 @@ interface Wanted {
   readonly task?: string
   readonly scenario?: Scenario.Scenario
   readonly model: Choice.Choice
+  readonly policy?: string
 }
 
 const config = {
@@ -66,6 +67,7 @@ const config = {
     Flag.optional
   ),
   testLimit: Options.testLimit,
+  policy: Options.policy,
   ...Options.model,
   crashRun: Flag.String("crash-run").pipe(
     Flag.withDescription("The id of the Run in which this process is to die; set by --scenario crash itself"),
@@ -84,10 +86,11 @@ interface Flags extends Choice.Flags {
   readonly bug: Option.Option<number>
   readonly scenario: Option.Option<Scenario.Scenario["name"]>
   readonly task: Option.Option<string>
+  readonly policy: Option.Option<string>
 }
 
 /** What the options ask for, or why they do not go together. */
-const wanted = Effect.fnUntraced(function* ({ bug, copy, dir, scenario, task, ...flags }: Flags) {
+const wanted = Effect.fnUntraced(function* ({ bug, copy, dir, policy, scenario, task, ...flags }: Flags) {
   const paths = yield* Path.Path
   const model = yield* Choice.parse(flags)
   if (Option.isSome(scenario) && model._tag !== "Offline") {
@@ -95,6 +98,7 @@ const wanted = Effect.fnUntraced(function* ({ bug, copy, dir, scenario, task, ..
   }
   const about = {
     model,
+    ...Option.match(yield* Options.file(policy), { onNone: () => undefined, onSome: (policy) => ({ policy }) }),
     ...Option.match(task, { onNone: () => undefined, onSome: (task) => ({ task }) }),
     ...Option.match(scenario, { onNone: () => undefined, onSome: (name) => ({ scenario: Scenario.get(name) }) })
   }
@@ -124,12 +128,12 @@ const wanted = Effect.fnUntraced(function* ({ bug, copy, dir, scenario, task, ..
 
 /** Starts the Run in this process. */
 const here = (
-  { model, scenario, source, task }: Wanted,
+  { model, policy, scenario, source, task }: Wanted,
   { runId, store }: { readonly runId: string; readonly store: Stores.Store }
 ) =>
   Effect.provide(
     Drive.start({ runId, task, scenario }),
-    Layers.layer({ project: Project.layer(source, runId), store, model, scenario })
+    Layers.layer({ project: Project.layer(source, runId), store, model, policy, scenario })
   )
 
 /** Lets another process start the Run and die in it, then goes on with it in this one. */

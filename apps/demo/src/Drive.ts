@@ -33,17 +33,19 @@ export interface Again {
   readonly store: Store
   /** The model that goes on with it. */
   readonly model: Choice
+  /** The rules that hold from now on; see `Layers`. */
+  readonly policy?: string | undefined
   /** Where its files are now, if not where it worked before. */
   readonly folder?: string | undefined
   readonly scenario?: Scenario | undefined
 }
 
 /** Goes on with a Run of the store, in the folder that it works on. */
-export const resume = Effect.fnUntraced(function* ({ folder, model, runId, scenario, store }: Again) {
+export const resume = Effect.fnUntraced(function* ({ folder, model, policy, runId, scenario, store }: Again) {
   const found = yield* Effect.provide(look(runId, folder), Layers.looking(store))
   const project = Project.again(folder ?? found.folder, runId)
   const begin = { _tag: "Resume", task: found.task, reopen: found.rejected } as const
-  const all = Layers.layer({ project, store, model, scenario })
+  const all = Layers.layer({ project, store, model, policy, scenario })
   return yield* Effect.provide(judged(Demo.run({ agent: repairer(), runId, begin, scenario })), all).pipe(
     Effect.catchTag("KeyMissing", ({ message }) =>
       Effect.fail(new Unusable({ message: `${message} The run is as it was; then: ${found.command}${again(model)}` }))

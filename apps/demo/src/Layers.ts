@@ -2,6 +2,7 @@
  * Puts together everything that a Run of the demo needs.
  */
 import { type Agent, ProcessOwner } from "@waystone/core"
+import type { Permissions } from "@waystone/policy"
 import { CommandRunner, FileError, FileTools, Folder } from "@waystone/tools"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -10,6 +11,7 @@ import * as Layer from "effect/Layer"
 import type * as Path from "effect/Path"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import type { Repairer } from "./Agent.ts"
+import * as DefaultPolicy from "./DefaultPolicy.ts"
 import type { Choice } from "./model/Choice.ts"
 import * as Models from "./model/Models.ts"
 import { Project, type ProjectError } from "./Project.ts"
@@ -26,17 +28,26 @@ export type ServicesError =
   | Models.ModelUnusable
   | FileError.FolderUnavailable
   | CommandRunner.CommandOptionsInvalid
+  | Permissions.PolicyInvalid
 
 interface Wanted {
   readonly project: Layer.Layer<Project, ProjectError, FileSystem | Path.Path>
   readonly store: Stores.Store
   readonly model: Choice
+  /** A JSON file with the rules; default `DefaultPolicy`. */
+  readonly policy?: string | undefined
   /** What is done to the services. */
   readonly scenario?: Scenario | undefined
 }
 
 /** The store is opened last, when it is certain that it does not lie in the folder. */
-export const layer = ({ model, project, scenario, store }: Wanted): Layer.Layer<Provided, ServicesError, Platform> => {
+export const layer = ({
+  model,
+  policy,
+  project,
+  scenario,
+  store
+}: Wanted): Layer.Layer<Provided, ServicesError, Platform> => {
   const folder = Layer.unwrap(
     Project.use(({ folder, source }) => Effect.succeed(source._tag === "Gone" ? gone(folder) : Folder.layer(folder)))
   )
@@ -50,6 +61,7 @@ export const layer = ({ model, project, scenario, store }: Wanted): Layer.Layer<
   )
   return Layer.mergeAll(
     FileTools.layer,
+    DefaultPolicy.layer(policy),
     RunTests.layer,
     Models.layer(model, scenario?.disturb),
     ProcessOwner.layer

@@ -84,6 +84,14 @@ export const model = {
   )
 }
 
+export const policy = Flag.String("policy").pipe(
+  Flag.withMetavar("file"),
+  Flag.withDescription(
+    "A JSON file with the rules of what the agent may do (README of @waystone/policy); by default it may read and change the project, run its tests and look at its git history"
+  ),
+  Flag.optional
+)
+
 export const testLimit = Flag.Int("test-limit").pipe(
   Flag.withMetavar("seconds"),
   Flag.withDescription("How long a run of the project's tests may take before it is killed"),
@@ -93,6 +101,12 @@ export const testLimit = Flag.Int("test-limit").pipe(
   ),
   Flag.withDefault(Duration.toSeconds(RunTests.Limit.defaultValue()))
 )
+
+/** A file as the user names it; npm runs scripts in the package's folder and says where the user was. */
+export const file = Effect.fnUntraced(function* (name: Option.Option<string>) {
+  const paths = yield* Path.Path
+  return Option.map(name, (name) => paths.resolve(process.env["INIT_CWD"] ?? ".", name))
+})
 
 /** The real path of a folder; npm runs scripts in the package's folder and says where the user was. */
 export const located = Effect.fnUntraced(function* (dir: Option.Option<string>) {

@@ -17,11 +17,12 @@ import * as Options from "./Options.ts"
 
 export const resume = Command.make(
   "resume",
-  { run: Options.run, dir: Options.dir, testLimit: Options.testLimit, ...Options.model },
-  ({ dir, run, testLimit, ...flags }) =>
+  { run: Options.run, dir: Options.dir, testLimit: Options.testLimit, policy: Options.policy, ...Options.model },
+  ({ dir, policy: asked, run, testLimit, ...flags }) =>
     Effect.gen(function* () {
       const { json, store } = yield* Options.kept
       const model = yield* Choice.parse(flags)
+      const policy = Option.getOrUndefined(yield* Options.file(asked))
       const folder = Option.getOrUndefined(yield* Options.located(dir))
       const ending = folder === undefined ? yield* Effect.provide(Ending.found(run), Layers.looking(store)) : undefined
       if (ending !== undefined) {
@@ -30,7 +31,7 @@ export const resume = Command.make(
         yield* print(said(line, { _tag: "Over", runId: run, status, repaired }))
         return yield* repaired ? Effect.void : new NotRepaired()
       }
-      return yield* Effect.provide(Drive.resume({ runId: run, store, model, folder }), View.layer({ json }))
+      return yield* Effect.provide(Drive.resume({ runId: run, store, model, folder, policy }), View.layer({ json }))
     }).pipe(Effect.provideService(RunTests.Limit, Duration.seconds(testLimit)), spoken)
 ).pipe(
   Command.withDescription(
