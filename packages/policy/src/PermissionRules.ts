@@ -97,8 +97,9 @@ export const valuesAt = (value: unknown, place: ReadonlyArray<string>): Readonly
     if (!Array.isArray(value)) return [undefined]
     return value.flatMap((element: unknown) => valuesAt(element, rest))
   }
-  if (typeof value !== "object" || value === null || !Object.hasOwn(value, key)) return [undefined]
-  return valuesAt(Object.entries(value).find(([name]) => name === key)?.[1], rest)
+  if (typeof value !== "object" || value === null) return [undefined]
+  const own = Object.entries(value).find(([name]) => name === key)
+  return own === undefined ? [undefined] : valuesAt(own[1], rest)
 }
 
 /** The paths that must be looked up before the rules can decide. */

@@ -108,6 +108,16 @@ describe("paths", () => {
     )
   )
 
+  it.live("the root is by default the folder that the process runs in", () =>
+    Effect.gen(function* () {
+      const { explain } = yield* Permissions.Permissions
+      const at = (path: string) =>
+        Effect.map(explain({ tool: "write", effect: "unsafe", arguments: { path } }), ({ action }) => action)
+      expect(yield* at(`${process.cwd()}/new`)).toBe("allow")
+      expect(yield* at(`${process.cwd()}/../new`)).toBe("deny")
+    }).pipe(Effect.provide(Permissions.layer(inside)), Effect.provide(NodeServices.layer))
+  )
+
   it.live("P2 a look-up that fails denies, whatever later rules say", () =>
     Effect.gen(function* () {
       const denied = PlatformError.systemError({ _tag: "PermissionDenied", module: "FileSystem", method: "realPath" })
