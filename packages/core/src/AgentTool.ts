@@ -27,6 +27,7 @@ export interface AgentTool {
   readonly external: boolean
   /** Explicitly annotated as such. */
   readonly destructive: boolean
+  readonly openWorld: boolean
   readonly sequential: boolean
   readonly retryTimeout: boolean
   readonly timeout: Duration.Duration
@@ -57,6 +58,7 @@ export const make = (tool: Tool.Any): AgentTool => {
     effect,
     external,
     destructive: tool.annotations.mapUnsafe.has(Tool.Destructive.key) && read(Tool.Destructive),
+    openWorld: tool.annotations.mapUnsafe.has(Tool.OpenWorld.key) && read(Tool.OpenWorld),
     sequential: read(ToolOptions.Sequential),
     retryTimeout: read(ToolOptions.RetryTimeout),
     timeout: Limits.duration(read(ToolOptions.Timeout)),
@@ -72,7 +74,8 @@ export const make = (tool: Tool.Any): AgentTool => {
         ...(wire === tool.name ? undefined : { wire }),
         ...explicit(tool, "openWorld", Tool.OpenWorld),
         ...explicit(tool, "destructive", Tool.Destructive),
-        ...(external ? { external } : undefined)
+        ...(external ? { external } : undefined),
+        ...(read(ToolOptions.Polling) ? { polling: true } : undefined)
       })
     )
   }

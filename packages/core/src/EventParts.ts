@@ -45,6 +45,7 @@ export const ToolRecord = Struct({
   openWorld: optionalKey(Bool),
   destructive: optionalKey(Bool),
   external: optionalKey(Bool),
+  polling: optionalKey(Bool),
   agent: optionalKey(Str)
 })
 export type ToolRecord = typeof ToolRecord.Type

@@ -32,6 +32,8 @@ export interface ToolInfo {
   readonly callId: string
   readonly name: string
   readonly effect: EffectClass
+  /** Its author said that what it returns comes from outside (`Tool.OpenWorld`). */
+  readonly openWorld: boolean
   /** Decoded. */
   readonly arguments: unknown
 }
@@ -55,4 +57,8 @@ export interface Interceptor {
   readonly stage: Stage
   readonly turn?: (info: TurnInfo, next: Effect.Effect<Reply, AiError.AiError>) => Effect.Effect<Reply, AiError.AiError>
   readonly tool?: (info: ToolInfo, next: Effect.Effect<ToolOutput>) => Effect.Effect<ToolOutput>
+  /** `turn` changes text: no delta is published before it, and the text that it gives in one piece. */
+  readonly holdsDeltas?: boolean
+  /** Changes what a handler reports while it runs, before it is published as ToolProgress. What it throws at is not published. */
+  readonly progress?: (info: Omit<ToolInfo, "arguments">, value: unknown) => unknown
 }

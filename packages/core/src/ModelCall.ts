@@ -83,7 +83,7 @@ const streamed = (request: Request, progress: Progress): Effect.Effect<Reply, Ai
       Stream.runForEachArray((parts) => {
         for (const part of parts) {
           if (part.type === "error") return Effect.fail(errorOf(part.error))
-          publish(request, part)
+          publish(request.publish, { turn: request.turn, try: request.try }, part)
           take(progress, part, request.now())
           if ((part.type === "text-delta" || part.type === "reasoning-delta") && repeats(part.delta))
             return Effect.fail(signal("Repetition", `the reply said the same ${request.maxRepeats} times in a row`))
@@ -134,9 +134,14 @@ const saysSomething = (part: Response.AnyPart): boolean => {
   return !part.type.endsWith("-start") && !part.type.endsWith("-end") && part.type !== "response-metadata"
 }
 
-const publish = ({ publish, turn, try: count }: Request, part: Response.AnyPart): void => {
-  if (part.type === "text-delta") publish({ _tag: "TextDelta", turn, try: count, text: part.delta })
-  if (part.type === "reasoning-delta") publish({ _tag: "ReasoningDelta", turn, try: count, text: part.delta })
+/** Shows a piece of text to whoever reads along. */
+export const publish = (
+  to: Request["publish"],
+  about: { readonly turn: number; readonly try: number },
+  part: Response.AnyPart
+): void => {
+  if (part.type === "text-delta") to({ _tag: "TextDelta", ...about, text: part.delta })
+  if (part.type === "reasoning-delta") to({ _tag: "ReasoningDelta", ...about, text: part.delta })
 }
 
 /** An error that arrives as a part of a stream that was opened well (RI-065). */

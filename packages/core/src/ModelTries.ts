@@ -130,6 +130,7 @@ const once = (call: Call, { info, model, settings }: Model): Effect.Effect<Reply
       Effect.fail(Replies.defect(defect))
     ).pipe(Effect.provideService(ModelSettings, bounded(settings, call.maxOutputTokens)))
     return intercepted(call, (stage) => stage !== "trace", made).pipe(
+      Effect.tap(({ parts }) => Effect.sync(() => held(call) && said(call, parts))),
       Effect.onExit((exit) =>
         Effect.sync(() => {
           stoppable.phase = "retry"
@@ -149,6 +150,16 @@ const once = (call: Call, { info, model, settings }: Model): Effect.Effect<Reply
     )
   })
 
+/** An interceptor wants to see the text before anybody else. */
+const held = ({ attempt }: Call): boolean =>
+  attempt.plugins.interceptors.some(({ holdsDeltas }) => holdsDeltas === true)
+
+/** What was held back, as it is now. */
+const said = ({ attempt: { agent, publish }, spending, turn }: Call, parts: Reply["parts"]): void => {
+  const about = { turn, try: spending.tries.length + 1 }
+  if (agent.stream) for (const part of parts) ModelCall.publish(publish, about, part)
+}
+
 /** Who was asked, where it is not the one that TurnStarted names. */
 const differing = (asked: ModelInfo, first: ModelInfo): Pick<Try, "provider" | "model" | "server"> =>
   asked === first
@@ -161,11 +172,8 @@ const differing = (asked: ModelInfo, first: ModelInfo): Pick<Try, "provider" | "
 
 const noTools = wireToolkit([])
 
-const request = (
-  { attempt, spending, turn, withTools }: Call,
-  model: LanguageModel.LanguageModel,
-  prompt: Prompt.Prompt
-): ModelCall.Request => {
+const request = (call: Call, model: LanguageModel.LanguageModel, prompt: Prompt.Prompt): ModelCall.Request => {
+  const { attempt, spending, turn, withTools } = call
   const { agent, now, publish } = attempt
   return {
     model,
@@ -177,7 +185,7 @@ const request = (
     turn,
     try: spending.tries.length + 1,
     now,
-    publish
+    publish: held(call) ? () => undefined : publish
   }
 }
 

@@ -165,7 +165,7 @@ const execute = (attempt: Attempt, ready: Ready, done: Done): Effect.Effect<Exec
 
 const intercepted = (
   { plugins, runId }: Attempt,
-  { arguments: decoded, call: { callId, name }, tool: { effect } }: Ready,
+  { arguments: decoded, call: { callId, name }, tool: { effect, openWorld } }: Ready,
   applies: (stage: string) => boolean,
   output: Effect.Effect<ToolOutput>
 ): Effect.Effect<ToolOutput> =>
@@ -175,7 +175,7 @@ const intercepted = (
         (next, { stage, tool: wrap }) =>
           wrap === undefined || !applies(stage)
             ? next
-            : wrap({ runId, callId, name, effect, arguments: decoded }, next),
+            : wrap({ runId, callId, name, effect, openWorld, arguments: decoded }, next),
         output
       )
 
@@ -203,8 +203,8 @@ const once = (
 }
 
 const handler = (
-  { context, journal, publish, runId }: Attempt,
-  { arguments: decoded, call: { callId }, tool: { tool } }: Ready,
+  { context, journal, plugins, publish, runId }: Attempt,
+  { arguments: decoded, call: { callId, name }, tool: { effect, openWorld, tool } }: Ready,
   count: number
 ): Effect.Effect<unknown, unknown> => {
   const { head, principal } = journal.state
@@ -218,7 +218,12 @@ const handler = (
     try: count,
     ...defined({ principal, session })
   }
-  const preliminary = (value: unknown) => Effect.sync(() => publish({ _tag: "ToolProgress", callId, value }))
+  const info = { runId, callId, name, effect, openWorld }
+  const preliminary = (value: unknown) =>
+    Effect.sync(() => {
+      const shown = plugins.interceptors.reduceRight((next, { progress }) => progress?.(info, next) ?? next, value)
+      publish({ _tag: "ToolProgress", callId, value: shown })
+    }).pipe(Effect.catchDefect(() => Effect.void)) // what no sanitizer has seen is shown to nobody
   return Effect.updateContext(
     Effect.suspend(() => handler.handler(decoded, { toolCallId: callId, preliminary })),
     (input: Context.Context<never>) => Context.add(Context.merge(handler.context, input), ToolContext, own)

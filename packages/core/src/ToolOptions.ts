@@ -26,6 +26,14 @@ export const Sequential: Context.Reference<boolean> = Context.Reference("@waysto
   defaultValue: () => false
 })
 
+/**
+ * It is called again and again until something has happened, so the same call many times is no loop. Recorded with the
+ * tool when a Run starts; a guard that looks for loops reads it there. Default false.
+ */
+export const Polling: Context.Reference<boolean> = Context.Reference("@waystone/core/ToolOptions/Polling", {
+  defaultValue: () => false
+})
+
 /** Set by `external`. */
 export const External: Context.Reference<boolean> = Context.Reference("@waystone/core/ToolOptions/External", {
   defaultValue: () => false
