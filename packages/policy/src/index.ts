@@ -1,5 +1,7 @@
 /**
  * @since 0.1.0
  */
+export * as Breaker from "./Breaker.ts"
 export * as LoopGuard from "./LoopGuard.ts"
 export * as Permissions from "./Permissions.ts"
+export * as Sanitizer from "./Sanitizer.ts"

@@ -1,0 +1,94 @@
+/**
+ * Takes secrets out of JSON: known shapes, named fields, patterns and values of the user's.
+ *
+ * Invariants
+ *   C1  No pattern can hang it: patterns of the user's are RE2's, the rest is bounded.
+ *   C2  Keys are looked at like values, since some tools make maps by secret.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import { RE2JS } from "re2js"
+import * as Secrets from "./Secrets.ts"
+import { OptionsInvalid } from "./Settings.ts"
+
+export interface Settings {
+  readonly shapes: boolean
+  readonly fields: ReadonlyArray<string>
+  readonly patterns: ReadonlyArray<string>
+  readonly values: ReadonlyArray<Redacted.Redacted<string>>
+}
+
+export interface Scrub {
+  readonly text: (text: string) => string
+  /** Any value: strings in plain objects and arrays are changed, everything else stays as it is. */
+  readonly json: (value: unknown) => unknown
+}
+
+/** Compiles the settings; a pattern that is none, or matches nothing at all, is refused by its place. */
+export const make = Effect.fnUntraced(function* ({
+  fields,
+  patterns,
+  shapes,
+  values
+}: Settings): Effect.fn.Return<Scrub, OptionsInvalid> {
+  const compiled = yield* Effect.forEach(patterns, compile)
+  const known = values.flatMap((value) => forms(Redacted.value(value)))
+  const names = new Set(fields.map(plain))
+  const plainly = (text: string): string => {
+    let next = text
+    for (const value of known) next = next.replaceAll(value, Secrets.mark("value"))
+    for (const pattern of compiled) {
+      if (pattern.test(next)) next = pattern.matcher(next).replaceAll(Secrets.mark("pattern"))
+    }
+    return shapes ? Secrets.redactShapes(next) : next
+  }
+  const text = (input: string): string => Secrets.redactEncoded(plainly(input), plainly)
+  const json = (value: unknown): unknown => {
+    if (typeof value === "string") return text(value)
+    if (Array.isArray(value)) return value.map(json)
+    if (!isPlain(value)) return value
+    return Object.fromEntries(
+      Object.entries(value).map(([key, part]) => [text(key), names.has(plain(key)) ? hidden(part) : json(part)])
+    )
+  }
+  return { text, json }
+})
+
+/** UTF-16 units of a pattern. */
+const maxPattern = 1000
+
+const compile = (pattern: string, index: number): Effect.Effect<RE2JS, OptionsInvalid> => {
+  const invalid = (why: string) =>
+    new OptionsInvalid({ policy: "Sanitizer", detail: `${why}\n  at ["patterns"][${index}]` })
+  if (pattern.length > maxPattern) return Effect.fail(invalid(`it is longer than ${maxPattern} characters`))
+  return Effect.try({
+    try: () => RE2JS.compile(pattern),
+    catch: () => invalid("it is no pattern of RE2, which has no look-around and no back references")
+  }).pipe(
+    Effect.flatMap((compiled) =>
+      compiled.test("") ? Effect.fail(invalid("it matches the empty text")) : Effect.succeed(compiled)
+    )
+  )
+}
+
+/** A value as it stands in text, in JSON and in an address, which has no characters outside of the BMP here. */
+const forms = (value: string): ReadonlyArray<string> => [
+  ...new Set([value, JSON.stringify(value).slice(1, -1), encodeURIComponent(value.replaceAll(/[\uD800-\uDFFF]/g, ""))])
+]
+
+/** `API_KEY`, `api-key` and `apiKey` are one name. */
+const plain = (name: string): string => name.replaceAll(/[-_ ]/g, "").toLowerCase()
+
+const isPlain = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" &&
+  value !== null &&
+  (Object.getPrototypeOf(value) === Object.prototype || Object.getPrototypeOf(value) === null)
+
+/** Everything in a field that is named. What says nothing (true, null, an empty text) stays. */
+const hidden = (value: unknown): unknown => {
+  if (typeof value === "number" || (typeof value === "string" && value !== "")) return Secrets.mark("field")
+  if (Array.isArray(value)) return value.map(hidden)
+  return isPlain(value) ? Object.fromEntries(Object.entries(value).map(([key, part]) => [key, hidden(part)])) : value
+}
