@@ -2,14 +2,17 @@
  * Defines the agent of the demo.
  */
 import { Agent } from "@waystone/core"
-import { Permissions } from "@waystone/policy"
+import { LoopGuard, Permissions, Sanitizer } from "@waystone/policy"
 import { FileTools } from "@waystone/tools"
 import type * as Duration from "effect/Duration"
 import * as RunTests from "./RunTests.ts"
 
 type Tools = (typeof FileTools.toolkit.tools)[keyof typeof FileTools.toolkit.tools] | typeof RunTests.RunTests
 
-export type Repairer = Agent.Agent<Tools, string, Permissions.Permissions>
+/** What it never runs without. */
+type Policies = LoopGuard.LoopGuard | Permissions.Permissions | Sanitizer.Sanitizer
+
+export type Repairer = Agent.Agent<Tools, string, Policies>
 
 /** The agent. `firstPart` is how long a model may take to begin its reply. */
 export const repairer = (firstPart: Duration.Input = "60 seconds"): Repairer =>
@@ -22,7 +25,7 @@ export const repairer = (firstPart: Duration.Input = "60 seconds"): Repairer =>
       "was and say so."
     ].join(" "),
     tools: [FileTools.toolkit, RunTests.toolkit],
-    requires: [Permissions.Permissions],
+    requires: [LoopGuard.LoopGuard, Permissions.Permissions, Sanitizer.Sanitizer],
     limits: { maxTurns: 80 },
     timeouts: { firstPart }
   })

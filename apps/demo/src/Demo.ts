@@ -3,6 +3,7 @@
  * repaired, and whether the journal proves what the scenario is about.
  */
 import { type Agent, type CheckpointStore, ModelInfo, Run } from "@waystone/core"
+import { Sanitizer } from "@waystone/policy"
 import type { CommandRunner, FileError, Folder } from "@waystone/tools"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -74,7 +75,7 @@ export const run = Effect.fnUntraced(function* (input: Input): Effect.fn.Return<
   yield* keep((yield* Keeping).durable)
   const { left, objections, rejected } = yield* driven(input, before)
   if (!rejected) yield* leave(runId)
-  const found = yield* left ? looked(before, objections) : verify(before, objections)
+  const found = yield* withoutSecrets(yield* left ? looked(before, objections) : verify(before, objections))
   const since = resumed && original === undefined ? { since: "resume" as const } : undefined
   const verified: Verified = { _tag: "Verified", runId, folder, source, model, ...since, ...found }
   yield* show(verified)
@@ -106,7 +107,8 @@ const driven = Effect.fnUntraced(function* ({ agent, begin, runId }: Input, befo
       : Run.streamResume(agent, { runId, by: "user", reopen: begin.reopen })
   const interrupted = Effect.gen(function* () {
     const more = (yield* pausedHere(runId)) ? goOn("resume") : undefined
-    yield* show({ _tag: "Interrupted", runId, changes: Snapshot.changes(before, yield* Snapshot.take), ...more })
+    const changes = yield* withoutSecrets(Snapshot.changes(before, yield* Snapshot.take))
+    yield* show({ _tag: "Interrupted", runId, changes, ...more })
   })
   yield* Stream.runForEach(updates, (update) => {
     const objection = objectionTo(update)
@@ -141,6 +143,9 @@ const driven = Effect.fnUntraced(function* ({ agent, begin, runId }: Input, befo
   )
   return { left: left || rejected, objections, rejected }
 })
+
+/** Files and tests are looked at here without the agent: what is shown of them has no secrets either. Only text changes. */
+const withoutSecrets = <A>(found: A) => Effect.map(Sanitizer.Sanitizer, ({ json }) => json(found) as A)
 
 /** A person left: the Run is paused, so that it can go on. False if nothing can. */
 const pausedHere = Effect.fnUntraced(function* (runId: string) {

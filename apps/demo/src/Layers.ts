@@ -2,7 +2,7 @@
  * Puts together everything that a Run of the demo needs.
  */
 import { type Agent, ProcessOwner } from "@waystone/core"
-import type { Permissions } from "@waystone/policy"
+import { LoopGuard, type Permissions, Sanitizer } from "@waystone/policy"
 import { CommandRunner, FileError, FileTools, Folder } from "@waystone/tools"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -40,6 +40,9 @@ interface Wanted {
   readonly scenario?: Scenario | undefined
 }
 
+/** On in every Run. Their options are ours, so they are right. */
+const policies = Layer.orDie(Layer.merge(LoopGuard.layer(), Sanitizer.layer()))
+
 /** The store is opened last, when it is certain that it does not lie in the folder. */
 export const layer = ({
   model,
@@ -64,7 +67,8 @@ export const layer = ({
     DefaultPolicy.layer(policy),
     RunTests.layer,
     Models.layer(model, scenario?.disturb),
-    ProcessOwner.layer
+    ProcessOwner.layer,
+    policies
   ).pipe(Layer.provideMerge(wrapped), Layer.provideMerge(project))
 }
 

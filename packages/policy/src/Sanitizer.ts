@@ -112,8 +112,11 @@ const withheld = ({ isFailure, kind }: Interceptor.ToolOutput): Interceptor.Tool
   ...(kind === undefined || kind === "fatal" ? undefined : { kind })
 })
 
+/** The plugin, and what it does to texts and to JSON: for what a program shows beside its Runs, such as files. */
+export interface Service extends Plugin.Plugin, Scrub.Scrub {}
+
 /** Switches it on; an agent that `requires` it does not run without. */
-export class Sanitizer extends Context.Service<Sanitizer, Plugin.Plugin>()("@waystone/policy/Sanitizer") {
+export class Sanitizer extends Context.Service<Sanitizer, Service>()("@waystone/policy/Sanitizer") {
   /** Fails where an option is out of range. */
   static readonly layer = (options: Options = {}): Layer.Layer<Sanitizer, Settings.OptionsInvalid> =>
     Layer.effect(
@@ -121,7 +124,7 @@ export class Sanitizer extends Context.Service<Sanitizer, Plugin.Plugin>()("@way
       Effect.gen(function* () {
         const settings = yield* Settings.decode("Sanitizer", Options, options)
         const scrub = yield* Scrub.make(settings)
-        return { [Plugin.PluginId]: { name, interceptors: [interceptor(settings, scrub)] } }
+        return { ...scrub, [Plugin.PluginId]: { name, interceptors: [interceptor(settings, scrub)] } }
       })
     )
 }
