@@ -18,6 +18,7 @@ import type { JournalError } from "./Journal.ts"
 import type { Draft } from "./RunEvent.ts"
 import * as Reconcile from "./Reconcile.ts"
 import { isEnding } from "./RunState.ts"
+import { sanitized } from "./ToolCall.ts"
 import { completed } from "./ToolCalls.ts"
 import * as ToolResult from "./ToolResult.ts"
 import { defined } from "./Defined.ts"
@@ -82,7 +83,11 @@ const ask = (attempt: Attempt, call: Call): Effect.Effect<Reconcile.Reconciled, 
 const reconciled = (attempt: Attempt, call: Call, result: unknown): Effect.Effect<Draft> => {
   const tool = toolOf(attempt, call.name)
   if (tool === undefined) return Effect.succeed(completed(call, unknown))
-  return Effect.map(ToolResult.success(tool, result), (output) => ({
+  const decoded = Effect.catch(tool.decode(call.arguments), () => Effect.succeed(call.arguments))
+  const clean = Effect.flatMap(decoded, (args) =>
+    sanitized(attempt, { call, tool, arguments: args }, ToolResult.success(tool, result))
+  )
+  return Effect.map(clean, (output) => ({
     _tag: "ToolCallCompleted",
     callId: call.callId,
     name: call.name,

@@ -88,8 +88,12 @@ const lost = (cause: Cause.Cause<Halt>): Cause.Cause<OwnershipLost> =>
 /** How long the sanitizers of a call that was stopped may take; nothing raw gets past them. */
 const sanitizing = Duration.seconds(1)
 
-/** The interceptors of a call that was stopped between its handler and them may not be left out. */
-const sanitized = (attempt: Attempt, ready: Ready, settle: Effect.Effect<ToolOutput>): Effect.Effect<ToolOutput> => {
+/** The sanitizers of a call that was stopped between its handler and them, or reconciled, may not be left out. */
+export const sanitized = (
+  attempt: Attempt,
+  ready: Omit<Ready, "parallel">,
+  settle: Effect.Effect<ToolOutput>
+): Effect.Effect<ToolOutput> => {
   const whole = Effect.map(
     intercepted(attempt, ready, (stage) => stage === "sanitize", settle),
     ToolResult.clean
@@ -165,7 +169,7 @@ const execute = (attempt: Attempt, ready: Ready, done: Done): Effect.Effect<Exec
 
 const intercepted = (
   { plugins, runId }: Attempt,
-  { arguments: decoded, call: { callId, name }, tool: { effect, openWorld } }: Ready,
+  { arguments: decoded, call: { callId, name }, tool: { effect, openWorld } }: Omit<Ready, "parallel">,
   applies: (stage: string) => boolean,
   output: Effect.Effect<ToolOutput>
 ): Effect.Effect<ToolOutput> =>
@@ -221,7 +225,10 @@ const handler = (
   const info = { runId, callId, name, effect, openWorld }
   const preliminary = (value: unknown) =>
     Effect.sync(() => {
-      const shown = plugins.interceptors.reduceRight((next, { progress }) => progress?.(info, next) ?? next, value)
+      const shown = plugins.interceptors.reduceRight(
+        (next, { progress }) => (progress === undefined ? next : progress(info, next)),
+        value
+      )
       publish({ _tag: "ToolProgress", callId, value: shown })
     }).pipe(Effect.catchDefect(() => Effect.void)) // what no sanitizer has seen is shown to nobody
   return Effect.updateContext(
