@@ -175,6 +175,26 @@ it.layer(MemoryStore.layer)((it) => {
     })
   )
 
+  it.effect("what a tool shows the model instead of its result is looked at, too", () =>
+    Effect.gen(function* () {
+      const Shown = Tool.make("shown", {
+        parameters: Schema.Struct({}),
+        success: Schema.String,
+        toModelOutput: (text) => [{ type: "text", text: `shown ${text}` }]
+      }).annotate(Tool.Readonly, true)
+      const shownTools = Toolkit.make(Shown)
+      const scripted = yield* ScriptedModel.make([call("shown", {}), text("done")])
+      const handlers = shownTools.toLayer({ shown: () => Effect.succeed(github) })
+      yield* Run.start(Agent.make("shower", { instructions: "Show.", tools: [shownTools] }), {
+        runId: "shown",
+        task: "Show."
+      }).pipe(Effect.provide(Layer.mergeAll(scripted.layer, handlers, Sanitizer.layer())))
+      const all = JSON.stringify([yield* scripted.requests, yield* journal("shown")])
+      expect(all).toContain("shown [redacted:github-token]")
+      expect(all).not.toContain(github)
+    })
+  )
+
   it.effect("SA1 what cannot be looked at is withheld", () =>
     Effect.gen(function* () {
       let deep: Schema.Json = github
