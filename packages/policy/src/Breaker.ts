@@ -102,7 +102,7 @@ const classify = (
 ): CircuitBreaker.Outcome => {
   if (kind === "interrupted") return CircuitBreaker.ignored
   const away =
-    kind === "retry" || kind === "unknown" || (isFailure && (error === "Timeout" || errors.includes(error ?? "")))
+    kind === "retry" || (isFailure && (error === "Timeout" || errors.includes(error ?? "")))
   return away ? CircuitBreaker.failure() : CircuitBreaker.success
 }
 

@@ -7,6 +7,7 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
+import * as Prompt from "effect/ai/Prompt"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import * as Secrets from "../src/Secrets.ts"
@@ -180,7 +181,7 @@ it.layer(MemoryStore.layer)((it) => {
       const Shown = Tool.make("shown", {
         parameters: Schema.Struct({}),
         success: Schema.String,
-        toModelOutput: (text) => [{ type: "text", text: `shown ${text}` }]
+        toModelOutput: (text) => [Prompt.makePart("text", { text: `shown ${text}` })]
       }).annotate(Tool.Readonly, true)
       const shownTools = Toolkit.make(Shown)
       const scripted = yield* ScriptedModel.make([call("shown", {}), text("done")])
