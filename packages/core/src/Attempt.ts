@@ -16,6 +16,7 @@ import type { Journal, JournalError } from "./Journal.ts"
 import * as Limits from "./Limits.ts"
 import type { ModelInfo, ModelSettings, Prices } from "./ModelInfo.ts"
 import type { ModelRetry } from "./ModelRetry.ts"
+import type { StopReason } from "./Outcome.ts"
 import type { Collected } from "./Plugin.ts"
 import type { Draft, Reservations } from "./RunEvent.ts"
 import type { Delta } from "./RunUpdate.ts"
@@ -48,6 +49,8 @@ export interface Attempt {
   readonly publish: (delta: Delta) => void
   /** What the guards said of each call in this Attempt. */
   readonly judged: Map<string, Judged>
+  /** How many bytes messages and tools have; measured when a guard asks. */
+  readonly sizes: { readonly messages: WeakMap<object, number>; tools?: number }
 }
 
 export interface Model {
@@ -76,6 +79,8 @@ export interface Going {
   readonly drafts: ReadonlyArray<Draft>
   readonly reservations?: Reservations
   readonly maxOutputTokens?: number
+  readonly maxPaidTries?: number
+  readonly final?: StopReason
 }
 
 /** What the Verdicts mean for the journal. `Hold`: it may not, or not yet, and `drafts` say so. */

@@ -186,7 +186,8 @@ const prepare = Effect.fnUntraced(function* (
     draining: yield* Draining,
     lease: Lease.make(store, { runId, owner, epoch }, [now, wall]),
     publish,
-    judged: new Map()
+    judged: new Map(),
+    sizes: { messages: new WeakMap() }
   }
 })
 

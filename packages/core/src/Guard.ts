@@ -12,12 +12,14 @@
  *   G2  With several guards the strictest Verdict wins; of equal ones the first in order of stage and name.
  *   G3  Every Verdict but a plain Allow yields at least one event, so none can spin the loop: a second Nudge or Ask of
  *       one guard about the same Step, after the first was told or approved, counts as Allow.
+ *   G4  A Step that was nudged is judged again, so that what is reserved covers what the model is told.
  *
  * @since 0.1.0
  */
 import type * as Effect from "effect/Effect"
 import type { Json } from "effect/Schema"
 import type { Call } from "./Calls.ts"
+import type { ModelInfo, ModelSettings, Prices } from "./ModelInfo.ts"
 import type { StopReason } from "./Outcome.ts"
 import type { RunEvent, ToolRecord } from "./RunEvent.ts"
 import type { RunState } from "./RunState.ts"
@@ -35,6 +37,10 @@ export type Verdict =
       readonly reservation?: { readonly [unit: string]: number }
       /** For a model call: at most this many output tokens. */
       readonly maxOutputTokens?: number
+      /** For a model call: after so many tries that cost something there is no other one; what they cost is what was reserved. */
+      readonly maxPaidTries?: number
+      /** For a model call: it is the last one and sees no tools; then the Run is Stopped for this reason (RI-061). */
+      readonly final?: StopReason
       /** Something that the guard wants in the journal. */
       readonly note?: Json
     }
@@ -57,9 +63,26 @@ export const stop = (message: string, reason?: StopReason): Verdict => ({
   ...defined({ stop: reason })
 })
 
+/** What is known of a model call before it is made. */
+export interface ModelRequest {
+  /** The model to ask, and those to fall back to. */
+  readonly models: ReadonlyArray<{ readonly info: ModelInfo; readonly settings: ModelSettings }>
+  /**
+   * An upper bound of the input tokens: the UTF-8 bytes of the messages, and of the tools if they are shown. What adapters
+   * and providers add unseen is not in it. Infinity if a message holds a file, whose tokens its bytes do not bound.
+   */
+  readonly inputBytes: (options: { readonly tools: boolean }) => number
+  /** What core's `Prices` says; undefined if the price is not known. */
+  readonly cost: Prices["cost"]
+}
+
 /** What is proposed: the next model call, or one tool call with its decoded arguments and what is known of its tool. */
 export type Proposal =
-  | { readonly _tag: "Step"; readonly step: Extract<Step, { readonly _tag: "CallModel" }> }
+  | {
+      readonly _tag: "Step"
+      readonly step: Extract<Step, { readonly _tag: "CallModel" }>
+      readonly request: ModelRequest
+    }
   | {
       readonly _tag: "Call"
       readonly call: Call
@@ -76,7 +99,7 @@ export interface Check<Memory> {
   readonly proposal: Proposal
 }
 
-/** What a guard is made of. `fold` runs on every event, on resume for all of them again; `check` never runs on replay. */
+/** What a guard is made of. `fold` runs on every event but duplicates, on resume for all of them again; `check` never runs on replay. */
 export interface Options<Memory> {
   /** Unique among the guards of a Run; it stands in the journal. */
   readonly name: string

@@ -7,7 +7,8 @@
  *       staged an intent is told `false` and asks `Step.next` anew.
  *   J3  An append whose answer was lost is recognised by its bytes and epoch and is counted once (FACTS 11).
  *   J4  A superseded owner's append has no effect and fails with OwnershipLost.
- *   J5  Guards' memory is folded with the state, buffered events included, and folded again after a conflict.
+ *   J5  Guards' memory is folded with the state, buffered events included, and folded again after a conflict;
+ *       duplicates do not reach it.
  *
  * @since 0.1.0
  */
@@ -28,7 +29,7 @@ import { brokenMemory, type Guard } from "./Guard.ts"
 import type { Entry } from "./Observer.ts"
 import { CheckpointCorrupt, CheckpointTooNew, OwnershipLost, StoreUnavailable } from "./RunError.ts"
 import * as RunEvent from "./RunEvent.ts"
-import type { Head } from "./RunHead.ts"
+import { type Head, isDuplicate } from "./RunHead.ts"
 import * as RunState from "./RunState.ts"
 import { ifFails } from "./Interruption.ts"
 import type { SteadyTime } from "./SteadyTime.ts"
@@ -297,7 +298,10 @@ const isFinishedEffect = (event: RunEvent.RunEvent): boolean =>
 
 const fold = ({ memory, state }: Folded, event: RunEvent.RunEvent, guards: ReadonlyArray<Guard>): Folded => ({
   state: RunState.evolve(state, event),
-  memory: guards.length === 0 ? memory : guards.map((guard, i) => remembered(guard, memory[i], event))
+  memory:
+    guards.length === 0 || isDuplicate(state.head, event)
+      ? memory
+      : guards.map((guard, i) => remembered(guard, memory[i], event))
 })
 
 /** A fold that throws has no memory any more; its guard refuses everything from then on. */

@@ -12,8 +12,10 @@ import { defined } from "./Defined.ts"
 import * as Guard from "./Guard.ts"
 import type { Halted } from "./Interruption.ts"
 import type { JournalError } from "./Journal.ts"
+import type { StopReason } from "./Outcome.ts"
 import * as RunEvent from "./RunEvent.ts"
 import { stepId } from "./RunHead.ts"
+import * as Request from "./Request.ts"
 import * as Text from "./Text.ts"
 
 /** One guard's verdict. What is finished is committed first if the guard takes time (SPEC 6). */
@@ -55,11 +57,20 @@ const promised = (guard: string, verdict: Guard.Verdict): ReadonlyArray<RunEvent
     ]
   }
   if (verdict._tag !== "Allow") return []
-  const { maxOutputTokens, reservation } = verdict
+  const { final, maxOutputTokens, maxPaidTries, reservation } = verdict
   const settings = defined({ maxOutputTokens })
-  const sensible = maxOutputTokens === undefined || maxOutputTokens > 0
+  const sensible = [maxOutputTokens, maxPaidTries].every((most) => most === undefined || most > 0)
   const reservations = reservation === undefined ? {} : { [guard]: reservation }
-  return [{ _tag: "TurnStarted", turn: sensible ? 1 : Number.NaN, stream: true, settings, reservations }]
+  return [
+    {
+      _tag: "TurnStarted",
+      turn: sensible ? 1 : Number.NaN,
+      stream: true,
+      settings,
+      reservations,
+      ...defined({ final })
+    }
+  ]
 }
 
 /** What of a Verdict stands in the journal. */
@@ -109,7 +120,8 @@ export const step = Effect.fnUntraced(function* (
   const on = stepId(head.turn + 1)
   const told = (guard: string, verdict: Guard.Verdict) =>
     (verdict._tag === "Nudge" && stepNudged.includes(guard)) || (verdict._tag === "Ask" && stepPassed.includes(guard))
-  const judgements = (yield* judge(attempt, { _tag: "Step", step: callModel })).map((judgement) =>
+  const proposal = { _tag: "Step", step: callModel, request: Request.about(attempt) } as const
+  const judgements = (yield* judge(attempt, proposal)).map((judgement) =>
     told(judgement.guard, judgement.verdict) ? { guard: judgement.guard, verdict: Guard.allow } : judgement
   )
   const worst = Guard.strictest(judgements)
@@ -123,9 +135,9 @@ export const step = Effect.fnUntraced(function* (
     return { _tag: "Hold", drafts: [asked] }
   }
   if (verdict._tag !== "Nudge") return { _tag: "Hold", drafts: [verdictGiven(worst, on, true)] }
-  const going = go(judgements, on)
+  // What the model is told makes the request longer, so all are asked again once it stands in the inbox.
   const nudges = judgements.filter((judgement) => judgement.verdict._tag === "Nudge")
-  return { ...going, drafts: [...going.drafts, ...nudges.map((nudge) => verdictGiven(nudge, on, true))] }
+  return { _tag: "Hold", drafts: nudges.map((nudge) => verdictGiven(nudge, on, true)) }
 })
 
 /** A call that is proposed. */
@@ -207,18 +219,24 @@ const go = (judgements: ReadonlyArray<Guard.Judgement>, on: string): Going => {
   const drafts: Array<RunEvent.Draft> = []
   const reservations: { [guard: string]: { readonly [unit: string]: number } } = {}
   let maxOutputTokens = Number.POSITIVE_INFINITY
+  let maxPaidTries = Number.POSITIVE_INFINITY
+  let final: StopReason | undefined
   for (const { guard, verdict } of judgements) {
     if (verdict._tag !== "Allow") continue
     if (verdict.note !== undefined)
       drafts.push({ _tag: "VerdictGiven", guard, on, verdict: "Allow", note: verdict.note })
     if (verdict.reservation !== undefined) reservations[guard] = verdict.reservation
     maxOutputTokens = Math.min(maxOutputTokens, verdict.maxOutputTokens ?? maxOutputTokens)
+    maxPaidTries = Math.min(maxPaidTries, verdict.maxPaidTries ?? maxPaidTries)
+    final ??= verdict.final
   }
   return {
     _tag: "Go",
     drafts,
     ...(Object.keys(reservations).length === 0 ? undefined : { reservations }),
-    ...(maxOutputTokens === Number.POSITIVE_INFINITY ? undefined : { maxOutputTokens })
+    ...(maxOutputTokens === Number.POSITIVE_INFINITY ? undefined : { maxOutputTokens }),
+    ...(maxPaidTries === Number.POSITIVE_INFINITY ? undefined : { maxPaidTries }),
+    ...defined({ final })
   }
 }
 

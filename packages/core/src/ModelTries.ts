@@ -32,6 +32,8 @@ export interface Call {
   readonly withTools: boolean
   /** A guard's limit on what the model may answer. */
   readonly maxOutputTokens: number | undefined
+  /** After so many tries that cost something there is no other one. */
+  readonly maxPaidTries: number | undefined
   readonly spending: Spending
 }
 
@@ -56,7 +58,8 @@ const planned = (call: Call): Effect.Effect<Reply, AiError.AiError> => {
   const [first, ...others] = attempt.models
   const failures: Array<AiError.AiError> = []
   const classified = (error: AiError.AiError) => failureOf(error, attempt.modelRetry.table, attempt.wall())
-  const worthAnother = (error: AiError.AiError) => ["retry", "elsewhere"].includes(classified(error).class)
+  const worthAnother = (error: AiError.AiError) =>
+    mayPay(call) && ["retry", "elsewhere"].includes(classified(error).class)
   const provide = Context.empty()
   const plan = ExecutionPlan.make({ provide }, ...others.map(() => ({ provide, while: worthAnother })))
   const asked = Effect.flatMap(ExecutionPlan.CurrentMetadata, ({ stepIndex }) => {
@@ -78,13 +81,17 @@ const planned = (call: Call): Effect.Effect<Reply, AiError.AiError> => {
   })
 }
 
+/** What was set aside covers another try. */
+const mayPay = ({ maxPaidTries = Infinity, spending: { tries } }: Call): boolean =>
+  tries.filter(({ usage }) => usage !== undefined && Usage.total(usage) > 0).length < maxPaidTries
+
 /** One model, with core's retries. */
 const retried = (call: Call, model: Model): Effect.Effect<Reply, AiError.AiError> => {
   const { attempt, spending } = call
   const { longestWait, schedule, table } = attempt.modelRetry
   const failure = (error: AiError.AiError) => failureOf(error, table, attempt.wall())
   const isWorthIt = ({ class: kind, retryAfterMs = 0 }: ReturnType<typeof failure>) =>
-    kind === "retry" && retryAfterMs <= Duration.toMillis(longestWait)
+    kind === "retry" && retryAfterMs <= Duration.toMillis(longestWait) && mayPay(call)
   return ifFails(once(call, model), (again) =>
     Effect.retry(again, {
       while: (error) => isWorthIt(failure(error)),

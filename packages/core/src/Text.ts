@@ -68,3 +68,15 @@ export const secretless = (text: string): string =>
       /\b((?:api[-_]?key|access[-_]?token|secret|password)["']?\s*[:=]\s*["']?)(?=[^\s"',}]{0,200}\d)[^\s"',}]{6,}/gi,
       "$1[redacted]"
     )
+
+/** How many bytes a text has as UTF-8; a lone surrogate counts as the replacement character. */
+export const utf8Length = (text: string): number => {
+  let bytes = 0
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i)
+    const isPair = unit >= 0xd800 && unit < 0xdc00 && (text.charCodeAt(i + 1) & 0xfc00) === 0xdc00
+    if (isPair) i++
+    bytes += unit < 0x80 ? 1 : unit < 0x800 ? 2 : isPair ? 4 : 3
+  }
+  return bytes
+}

@@ -12,7 +12,6 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as AiError from "effect/ai/AiError"
-import * as Prompt from "effect/ai/Prompt"
 import type { Attempt } from "./Attempt.ts"
 import { defined } from "./Defined.ts"
 import { Halted } from "./Interruption.ts"
@@ -24,8 +23,8 @@ import * as ModelTries from "./ModelTries.ts"
 import type { Spending } from "./ModelTries.ts"
 import type { StopReason } from "./Outcome.ts"
 import * as Replies from "./Replies.ts"
+import { promptOf } from "./Request.ts"
 import type { Failure, Of, Reservations } from "./RunEvent.ts"
-import * as Text from "./Text.ts"
 import * as Usage from "./Usage.ts"
 
 export interface Plan {
@@ -33,6 +32,7 @@ export interface Plan {
   readonly final?: StopReason
   readonly reservations?: Reservations
   readonly maxOutputTokens?: number
+  readonly maxPaidTries?: number
 }
 
 /** Calls the model once, tries included, and stages what came of it. */
@@ -53,7 +53,7 @@ export const perform = Effect.fnUntraced(function* (
   } as const
   if (!(yield* journal.put(started, { commit: true }))) return
   const spending: Spending = { tries: [], paid: new Map() }
-  const { maxOutputTokens } = plan
+  const { maxOutputTokens, maxPaidTries } = plan
   const made = Effect.suspend(() =>
     ModelTries.make({
       attempt,
@@ -61,6 +61,7 @@ export const perform = Effect.fnUntraced(function* (
       turn,
       withTools: plan.final === undefined,
       maxOutputTokens,
+      maxPaidTries,
       spending
     })
   ).pipe(Effect.catchDefect((defect) => Effect.fail(Replies.defect(defect)))) // of the agent's window
@@ -80,18 +81,6 @@ export const perform = Effect.fnUntraced(function* (
     yield* fail(attempt, { turn, error, spending })
   }
 })
-
-/** The instructions, what was summarised, the window, and what the model must hear about its last reply. */
-const promptOf = ({ agent, journal }: Attempt): Prompt.Prompt => {
-  const { feedback, history, summary } = journal.state
-  const before: Array<Prompt.Message> = []
-  const instructions = [agent.instructions, agent.output?.instructions ?? ""].filter((text) => text.trim() !== "")
-  if (instructions.length > 0)
-    before.push(Prompt.makeMessage("system", { content: Text.wellFormed(instructions.join("\n\n")) }))
-  if (summary !== undefined) before.push(Messages.user(summary))
-  const after = feedback === undefined ? [] : [Messages.user(feedback)]
-  return Prompt.fromMessages(before.concat(agent.window(history), after)) // concat: a spread costs 20 ns a message
-}
 
 type Completed = Omit<Of<"TurnCompleted">, "at">
 

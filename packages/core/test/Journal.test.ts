@@ -141,6 +141,19 @@ describe("Journal", () => {
     })
   )
 
+  it.effect("J5 a duplicate does not reach the guards, staged or read again", () =>
+    Effect.gen(function* () {
+      const store = yield* MemoryStore.make
+      const journal = yield* opened(store)
+      for (const draft of [done(0), called(1, 3), done(0)]) yield* journal.put(draft)
+      yield* journal.commit
+      const again = yield* load(store, { seq: journal.committedSeq })
+      for (const { memory } of [journal, again]) {
+        expect(memory).toEqual([expect.objectContaining({ TurnCompleted: 1, ToolCallCompleted: 1 })])
+      }
+    })
+  )
+
   it.effect("J1 each of three siblings that start at once gets the answer about its own start", () =>
     Effect.gen(function* () {
       const { next, store } = interposed(yield* yielding)
