@@ -2,6 +2,9 @@
  * @since 0.1.0
  */
 export * as Breaker from "./Breaker.ts"
+export * as Budget from "./Budget.ts"
 export * as LoopGuard from "./LoopGuard.ts"
 export * as Permissions from "./Permissions.ts"
+export * as Prices from "./Prices.ts"
+export * as Quota from "./Quota.ts"
 export * as Sanitizer from "./Sanitizer.ts"

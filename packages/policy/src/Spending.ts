@@ -1,0 +1,143 @@
+/**
+ * Folds the events of a Run into what it has spent and what is set aside for what runs now.
+ *
+ * Invariants
+ *   SP1  What is set aside stands in the event that begins a turn or a call, and what was spent in the one that ends it:
+ *        a process that dies between them leaves both to be counted.
+ *   SP2  A turn that was lost has spent all that was set aside for it: nobody knows better.
+ *   SP3  A turn whose cost is unknown has spent what was set aside for its cost.
+ *   SP4  An event costs O(calls of one reply). (Duplicates do not reach a guard's fold.)
+ *
+ * @since 0.1.0
+ */
+import { type RunEvent, Usage } from "@waystone/core"
+
+/** The guard's name in the journal. */
+export const guardName = "budget"
+
+export const units = ["tokens", "costNanoUsd", "turns", "calls"] as const
+export type Unit = (typeof units)[number]
+
+/** An amount of each unit. */
+export type Amounts = { readonly [U in Unit]: number }
+
+export const none: Amounts = { tokens: 0, costNanoUsd: 0, turns: 0, calls: 0 }
+
+export interface Spending {
+  /** What turns and calls that have ended came to, lost ones included. */
+  readonly spent: Amounts
+  /** What is set aside for the turn and the calls that have begun and not ended. */
+  readonly reserved: Amounts
+  /** The number of the turn that has begun. */
+  readonly turn?: number
+  /** Calls that have begun. */
+  readonly calls: ReadonlyArray<string>
+  /** What a person was asked about, by this guard: a call id, or `s<turn>`. */
+  readonly asked: ReadonlyArray<string>
+  /** How often a person has granted the budget once more. */
+  readonly grants: number
+  /** The warning stands in the journal, since the last grant. */
+  readonly warned: boolean
+}
+
+export const initial: Spending = { spent: none, reserved: none, calls: [], asked: [], grants: 0, warned: false }
+
+/** What the Run has spent after one more event. */
+export const fold = (before: Spending, event: RunEvent.RunEvent): Spending => {
+  switch (event._tag) {
+    case "TurnStarted":
+      return {
+        ...before,
+        turn: event.turn,
+        reserved: plus(before.reserved, { ...none, ...event.reservations?.[guardName], turns: 1 }),
+        asked: []
+      }
+    case "TurnCompleted":
+    case "TurnFailed":
+      return turnEnded(before, event)
+    case "AttemptStarted":
+    case "RunForked":
+    case "RunFinished":
+      return before.turn === undefined ? before : turnLost(before)
+    case "ToolCallStarted":
+      return before.calls.includes(event.callId)
+        ? before
+        : { ...before, calls: [...before.calls, event.callId], reserved: plus(before.reserved, { ...none, calls: 1 }) }
+    case "ToolCallCompleted":
+      return callEnded(before, event)
+    case "CompactionCompleted":
+    case "CompactionFailed":
+      return { ...before, spent: plus(before.spent, paid(event)) }
+    default:
+      return asking(before, event)
+  }
+}
+
+/** What a person was asked and has said, and what was noted. */
+const asking = (before: Spending, event: RunEvent.RunEvent): Spending => {
+  switch (event._tag) {
+    case "ApprovalRequested":
+      return event.guard === guardName ? { ...before, asked: [...before.asked, event.callId] } : before
+    case "CallAnswered": {
+      if (!before.asked.includes(event.callId)) return before
+      const asked = before.asked.filter((id) => id !== event.callId)
+      return event.answer._tag === "Approve"
+        ? { ...before, asked, grants: before.grants + 1, warned: false }
+        : { ...before, asked }
+    }
+    case "WaitExpired":
+      return { ...before, asked: before.asked.filter((id) => id !== event.callId) }
+    case "MessageReceived": // closes what was asked about calls; an ask about a Step stays
+      return { ...before, asked: before.asked.filter((id) => id.startsWith("s")) }
+    case "VerdictGiven":
+      return event.guard === guardName && event.verdict === "Allow" ? { ...before, warned: true } : before
+    default:
+      return before
+  }
+}
+
+type Settled = RunEvent.Of<"TurnCompleted" | "TurnFailed">
+
+const turnEnded = (before: Spending, event: Settled): Spending => {
+  const { turn: _, ...rest } = before
+  const { calls, costNanoUsd } = before.reserved
+  const used: Amounts = { ...paid(event), costNanoUsd: event.costNanoUsd ?? costNanoUsd, turns: 1 }
+  return { ...rest, reserved: { ...none, calls }, spent: plus(before.spent, used) }
+}
+
+const turnLost = (before: Spending): Spending => {
+  const { turn: _, ...rest } = before
+  const { calls } = before.reserved
+  return { ...rest, reserved: { ...none, calls }, spent: plus(before.spent, { ...before.reserved, calls: 0 }) }
+}
+
+/** Endings of calls that did something, or may have. */
+const happened: ReadonlySet<string> = new Set(["executed", "reconciled", "unknown"])
+
+const callEnded = (before: Spending, event: RunEvent.Of<"ToolCallCompleted">): Spending => {
+  const started = before.calls.includes(event.callId)
+  const { child } = event
+  // A readonly call begins without an event.
+  const calls = started || happened.has(event.ending) ? 1 : 0
+  const spent = plus(before.spent, { ...(child === undefined ? none : paid(child)), calls })
+  if (!started) return { ...before, spent }
+  return {
+    ...before,
+    spent,
+    calls: before.calls.filter((id) => id !== event.callId),
+    reserved: { ...before.reserved, calls: before.reserved.calls - 1 }
+  }
+}
+
+const paid = (event: { readonly usage?: Usage.Usage; readonly costNanoUsd?: number }): Amounts => ({
+  ...none,
+  tokens: event.usage === undefined ? 0 : Usage.total(event.usage),
+  costNanoUsd: event.costNanoUsd ?? 0
+})
+
+export const plus = (a: Amounts, b: Amounts): Amounts => ({
+  tokens: a.tokens + b.tokens,
+  costNanoUsd: a.costNanoUsd + b.costNanoUsd,
+  turns: a.turns + b.turns,
+  calls: a.calls + b.calls
+})
