@@ -43,7 +43,7 @@ export const cost = (rates: Rates, usage: Usage.Usage): number | undefined => {
     paid(reasoning, rates.reasoning ?? rates.output)
   const counts = [cacheRead, cacheWrite, input, output, reasoning].every((tokens) => tokens >= 0)
   // A USD for a million tokens is 1,000 nano-USD a token; sums of binary fractions may be a hair above a whole number.
-  return counts && Number.isFinite(usd) ? Math.ceil(usd * 1000 - 1e-6) : undefined
+  return counts && Number.isFinite(usd) ? Math.max(0, Math.ceil(usd * 1000 - 1e-6)) : undefined
 }
 
 const at = (rate: Rate | undefined, size: number): number => {
