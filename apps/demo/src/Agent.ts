@@ -2,7 +2,7 @@
  * Defines the agent of the demo.
  */
 import { Agent } from "@waystone/core"
-import { LoopGuard, Permissions, Sanitizer } from "@waystone/policy"
+import { Budget, LoopGuard, Permissions, Sanitizer } from "@waystone/policy"
 import { FileTools } from "@waystone/tools"
 import type * as Duration from "effect/Duration"
 import * as RunTests from "./RunTests.ts"
@@ -10,9 +10,19 @@ import * as RunTests from "./RunTests.ts"
 type Tools = (typeof FileTools.toolkit.tools)[keyof typeof FileTools.toolkit.tools] | typeof RunTests.RunTests
 
 /** What it never runs without. */
-type Policies = LoopGuard.LoopGuard | Permissions.Permissions | Sanitizer.Sanitizer
+type Policies = Budget.Budget | LoopGuard.LoopGuard | Permissions.Permissions | Sanitizer.Sanitizer
 
 export type Repairer = Agent.Agent<Tools, string, Policies>
+
+/**
+ * What one Run may spend: some twenty times what a repair of a small project takes. The model then gets to say how far it
+ * came. 8,192 tokens are long for one answer and short enough for the models that are in use.
+ */
+export const budget = {
+  tokens: 2_000_000,
+  onExhausted: "final-answer",
+  maxOutputTokens: 8192
+} as const satisfies Budget.Options
 
 /** The agent. `firstPart` is how long a model may take to begin its reply. */
 export const repairer = (firstPart: Duration.Input = "60 seconds"): Repairer =>
@@ -25,7 +35,7 @@ export const repairer = (firstPart: Duration.Input = "60 seconds"): Repairer =>
       "was and say so."
     ].join(" "),
     tools: [FileTools.toolkit, RunTests.toolkit],
-    requires: [LoopGuard.LoopGuard, Permissions.Permissions, Sanitizer.Sanitizer],
+    requires: [Budget.Budget, LoopGuard.LoopGuard, Permissions.Permissions, Sanitizer.Sanitizer],
     limits: { maxTurns: 80 },
     timeouts: { firstPart }
   })

@@ -2,7 +2,7 @@
  * Puts together everything that a Run of the demo needs.
  */
 import { type Agent, ProcessOwner } from "@waystone/core"
-import { LoopGuard, type Permissions, Sanitizer } from "@waystone/policy"
+import { Budget, LoopGuard, type Permissions, Prices, Sanitizer } from "@waystone/policy"
 import { CommandRunner, FileError, FileTools, Folder } from "@waystone/tools"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -10,7 +10,7 @@ import type { FileSystem } from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import type * as Path from "effect/Path"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
-import type { Repairer } from "./Agent.ts"
+import { budget, type Repairer } from "./Agent.ts"
 import * as DefaultPolicy from "./DefaultPolicy.ts"
 import type { Choice } from "./model/Choice.ts"
 import * as Models from "./model/Models.ts"
@@ -41,7 +41,7 @@ interface Wanted {
 }
 
 /** On in every Run. Their options are ours, so they are right. */
-const policies = Layer.orDie(Layer.merge(LoopGuard.layer(), Sanitizer.layer()))
+const policies = Layer.orDie(Layer.mergeAll(Budget.layer(budget), LoopGuard.layer(), Sanitizer.layer()))
 
 /** The store is opened last, when it is certain that it does not lie in the folder. */
 export const layer = ({
@@ -67,6 +67,7 @@ export const layer = ({
     DefaultPolicy.layer(policy),
     RunTests.layer,
     Models.layer(model, scenario?.disturb),
+    model._tag === "Offline" ? Layer.empty : Layer.orDie(Prices.layer()),
     ProcessOwner.layer,
     policies
   ).pipe(Layer.provideMerge(wrapped), Layer.provideMerge(project))

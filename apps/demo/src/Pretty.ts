@@ -6,6 +6,7 @@ import type { RunEvent, RunUpdate } from "@waystone/core"
 import { FileTools } from "@waystone/tools"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
+import { budget } from "./Agent.ts"
 import * as ModelName from "./model/ModelName.ts"
 import * as Resting from "./Resting.ts"
 import * as RunTests from "./RunTests.ts"
@@ -235,11 +236,13 @@ const place = (source: Source, folder: string): string => {
 
 const ended = (style: Style, { outcome }: Extract<RunUpdate.RunUpdate<string, never>, { _tag: "Ended" }>) => {
   const text = `The run is ${outcome._tag.toLowerCase()}: ${outcome.turns} turns, ${tokens(outcome.usage)}.`
-  if (outcome._tag === "Completed") return [style.bold(text)]
+  const used = style.dim(`Budget: ${Usage.total(outcome.usage)} of ${budget.tokens} tokens.`)
+  if (outcome._tag === "Completed") return [style.bold(text), used]
   const why = outcome._tag === "Stopped" ? [`  because of ${outcome.reason._tag}`] : []
   const waiting = outcome._tag === "Suspended" ? outcome.waiting : []
   return [
     style.red(text),
+    used,
     ...why,
     ...waiting.map(
       ({ id, kind, name, reason }) => `  ${name ?? id} waits (${kind})${reason === undefined ? "" : `: ${reason}`}`
