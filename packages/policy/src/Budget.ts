@@ -253,10 +253,13 @@ const granted = ({ limits }: Settings, grants: number): Amounts => ({
 /** Without what the last turn needs. */
 const kept = (limits: Amounts, share: number): Amounts => ({
   ...limits,
-  tokens: Math.floor(limits.tokens * (1 - share)),
-  costNanoUsd: Math.floor(limits.costNanoUsd * (1 - share)),
+  tokens: less(limits.tokens, share),
+  costNanoUsd: less(limits.costNanoUsd, share),
   turns: limits.turns - 1
 })
+
+/** No limit stays none: a share of 1 of it is no number. */
+const less = (limit: number, share: number): number => (limit === Infinity ? limit : Math.floor(limit * (1 - share)))
 
 const left = (limits: Amounts, { reserved, spent }: Spending): Amounts => {
   const gone = plus(spent, reserved)

@@ -6,6 +6,7 @@ import * as Layer from "effect/Layer"
 import * as Prompt from "effect/ai/Prompt"
 import * as Budget from "../src/Budget.ts"
 import * as Prices from "../src/Prices.ts"
+import { fold, initial, none } from "../src/Spending.ts"
 import {
   agent,
   atOnce,
@@ -121,6 +122,20 @@ describe("Budget", () => {
     })
   )
 
+  it.effect("finalShare is kept from all turns but the last one", () =>
+    Effect.gen(function* () {
+      const requests = (finalShare: number) =>
+        Effect.map(
+          spent(Budget.layer({ ...exact, tokens: 9000, onExhausted: "final-answer", finalShare }), forever),
+          ({ paid }) => [paid.requests - paid.toolless, paid.toolless]
+        )
+      const [[all = 0], [some = 0], none] = yield* Effect.all([requests(0), requests(0.5), requests(1)])
+      expect(all).toBeGreaterThan(some)
+      expect(some).toBeGreaterThan(0)
+      expect(none).toEqual([0, 1])
+    })
+  )
+
   it.effect("RI-061 final-answer keeps the last of the turns, and comes when the calls are used up", () =>
     Effect.gen(function* () {
       const turns = yield* spent(Budget.layer({ turns: 3, onExhausted: "final-answer" }), forever)
@@ -181,6 +196,15 @@ describe("Budget", () => {
 })
 
 describe("what is not known", () => {
+  it("SP3 a turn whose cost turns out to be unknown has spent what was set aside for its cost", () => {
+    const reservations = { budget: { costNanoUsd: 700 } }
+    const usage = { input: 1, cacheRead: 0, cacheWrite: 0, output: 2, reasoning: 0 }
+    const begun = fold(initial, { _tag: "TurnStarted", at: 0, turn: 1, stream: true, reservations })
+    const ended = fold(begun, { _tag: "TurnCompleted", at: 1, turn: 1, reply: [], finish: "stop", usage })
+    expect(ended.spent).toEqual({ tokens: 3, costNanoUsd: 700, turns: 1, calls: 0 })
+    expect(ended.reserved).toEqual(none)
+  })
+
   it.effect("B3 an unknown price is refused, named, and never free", () =>
     Effect.gen(function* () {
       const { events, outcome, paid } = yield* spent(Budget.layer({ costUsd: 5 }), forever)
