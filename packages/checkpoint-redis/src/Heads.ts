@@ -46,7 +46,7 @@ export const one = (
   runId: string
 ): Effect.Effect<CheckpointStore.Entry | undefined, CheckpointStore.StoreError> =>
   Effect.flatMap(together(deps, [runId]), ([found = Result.succeed(undefined)]) =>
-    Effect.map(Effect.fromResult(found), (seen) => seen?.entry)
+    Effect.map(Effect.fromResult(found), (seen) => seen && { ...seen.entry, now: seen.now })
   )
 
 const apart = (deps: RunIndex.Deps, runIds: ReadonlyArray<string>) =>

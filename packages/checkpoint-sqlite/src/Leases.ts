@@ -10,7 +10,7 @@ import type { StatementSync } from "node:sqlite"
 import type { Connection } from "./Connection.ts"
 import { failureOf } from "./Failure.ts"
 import type { Find } from "./Find.ts"
-import { entry, entryColumns, now } from "./Row.ts"
+import { entry, entryColumns, now, number } from "./Row.ts"
 
 type Store = CheckpointStore.CheckpointStore["Service"]
 type Claim = Parameters<Store["claim"]>[0]
@@ -20,7 +20,7 @@ export const make = (
   find: Find
 ): Pick<Store, "head" | "claim" | "renew" | "release" | "remove"> => {
   const { db } = connection
-  const head = db.prepare(`SELECT ${entryColumns} FROM runs WHERE run_id = ?`)
+  const head = db.prepare(`SELECT ${entryColumns}, ${now} AS now FROM runs WHERE run_id = ?`)
   const take = db.prepare(`UPDATE runs SET epoch = ?, owner = ?, until = ${now} + ? WHERE rid = ?`)
   const renew = db.prepare(`UPDATE runs SET until = ${now} + ? WHERE run_id = ? AND epoch = ? AND owner = ?`)
   const release = db.prepare("UPDATE runs SET owner = NULL WHERE run_id = ? AND epoch = ? AND owner = ?")
@@ -42,7 +42,7 @@ export const make = (
     head: (runId) =>
       connection.attempt(runId, () => {
         const row = head.get(runId)
-        return row === undefined ? find.unknown(runId) : entry(row)
+        return row === undefined ? find.unknown(runId) : { ...entry(row), now: number(row, "now") }
       }),
     claim: (request) => connection.transaction(request.runId, () => claim(request)),
     renew: ({ epoch, owner, runId, ttlMillis }) =>

@@ -5,6 +5,7 @@
  *   A1  A duplicate of the decision is a success; another one is AlreadyDecided, in every status (RI-043).
  *   A2  An answer about other arguments, about no call, or about another Run's call changes nothing (RI-022).
  *   A3  Presence counts, not truth: false, 0 and "" are values (RI-105).
+ *   A4  Only who may answer is heard (MayAnswer).
  *
  * @since 0.1.0
  */
@@ -14,7 +15,8 @@ import { boundedStore } from "./Bounded.ts"
 import type { CheckpointStore, StoreError } from "./CheckpointStore.ts"
 import { canonical } from "./Digest.ts"
 import { type ReadError, readEvents } from "./Journal.ts"
-import type { Seen } from "./Outside.ts"
+import * as MayAnswer from "./MayAnswer.ts"
+import { type Seen, storeTime } from "./Outside.ts"
 import { AlreadyDecided, AnswerInvalid, ApprovalExpired, DigestMismatch, NotPending, RunTerminal } from "./RunError.ts"
 import * as RunEvent from "./RunEvent.ts"
 import type { Answer, Draft, Wait } from "./RunEvent.ts"
@@ -36,6 +38,7 @@ export type Refusal =
   | DigestMismatch
   | ApprovalExpired
   | AnswerInvalid
+  | MayAnswer.Refusal
   | RunTerminal
   | ReadError
   | StoreError
@@ -49,18 +52,23 @@ export const decide = (
   Effect.gen(function* () {
     const { answer, by, callId, runId } = input
     const call = { runId, callId }
-    const { head, now } = seen
+    const { head } = seen
     const path = RunEvent.check({ _tag: "CallAnswered", callId, answer, by })
     if (path !== undefined)
       return yield* new AnswerInvalid({ ...call, issues: `${path} is missing or of the wrong type` })
     const wait = head.waits.find(({ id, path }) => id === callId && path === undefined)
-    const open: Wait | Deferred | undefined = wait ?? head.deferred.find(({ id }) => id === callId)
+    // A request that its call did not wait for ends with its Run.
+    const deferred = isTerminal(head) ? undefined : head.deferred.find(({ id }) => id === callId)
+    const open: Wait | Deferred | undefined = wait ?? deferred
     if (open === undefined) return yield* decided(input, seen)
     if (!fits(answer, wait?.kind ?? "approval")) return yield* new NotPending(call)
     const bound =
       answer._tag === "Approve" || answer._tag === "Deny" || ("digest" in answer && answer.digest !== undefined)
     if (bound && answer.digest !== open.digest) return yield* new DigestMismatch(call)
-    if (open.expiresAt !== undefined && open.expiresAt <= now) return yield* new ApprovalExpired(call)
+    if (open.expiresAt !== undefined && open.expiresAt <= storeTime(seen)) return yield* new ApprovalExpired(call)
+    yield* MayAnswer.check(input, seen, wait?.kind ?? "approval")
+    const narrow = narrowed(answer, wait === undefined)
+    if (narrow !== undefined) return yield* new AnswerInvalid({ ...call, issues: narrow })
     const checked = yield* check(agent, open.name ?? "", answer).pipe(
       Effect.mapError(
         (error) => new AnswerInvalid({ ...call, issues: ToolResult.describe(ToolResult.messageOf(error)) })
@@ -68,6 +76,13 @@ export const decide = (
     )
     return [{ _tag: "CallAnswered", callId, answer: clean(checked), by }]
   })
+
+/** Why edited arguments cannot be approved so: they stand for one call that has not run. */
+const narrowed = (answer: Answer, isDeferred: boolean): string | undefined => {
+  if (answer._tag !== "Approve" || answer.edited === undefined) return undefined
+  if (isDeferred) return "the call has its result already, so its arguments cannot be edited"
+  return answer.scope === "run" ? "edited arguments are approved for this call only" : undefined
+}
 
 /** Well-formed, and no longer than what the model may be shown of a refusal. */
 const clean = (answer: Answer): Answer => {

@@ -99,6 +99,11 @@ export interface Entry extends HeadRow {
   /** Who claimed it and has not released it; `live` until the lease ends. */
   readonly owner?: string
   readonly live: boolean
+  /**
+   * The store's clock when it gave this entry (epoch ms): by it the time to answer ends, whatever the caller's clock says.
+   * Only `head` needs to say it; of a store that does not, the caller's clock counts.
+   */
+  readonly now?: number
 }
 
 export type ClaimResult =

@@ -233,10 +233,11 @@ const later = (journal: Journal, store: CheckpointStore["Service"], { held, owed
 
 /** Stages what an Attempt begins with; false if the Run has ended. A recovery is committed at once, so that deaths are counted (RI-161). */
 const open = Effect.fnUntraced(function* (
-  { agent, journal, plugins, runId, wall }: Attempt,
+  attempt: Attempt,
   { before, without }: Input,
   { owner, recovered }: Claimed
 ): Effect.fn.Return<boolean, DriveError> {
+  const { agent, journal, plugins, runId } = attempt
   const drafts = yield* before(journal.state)
   yield* Effect.forEach(drafts, storable, { discard: true })
   if (journal.state.outcome !== undefined && drafts.length === 0) return false
@@ -245,9 +246,11 @@ const open = Effect.fnUntraced(function* (
   const tools = yield* agent.records
   for (const draft of drafts) yield* journal.put(draft)
   const { head, plugins: known, tools: recorded } = journal.state
+  const answering = [...plugins.answering.keys()]
   if (!head.started) {
     const { name, version } = agent
-    yield* journal.put({ _tag: "RunStarted", agent: name, version, tools, plugins: plugins.names })
+    const said = answering.length === 0 ? undefined : { answering }
+    yield* journal.put({ _tag: "RunStarted", agent: name, version, tools, plugins: plugins.names, ...said })
   } else if (canonical(tools) !== canonical(recorded)) {
     yield* journal.put({ _tag: "ToolsChanged", tools })
   }
@@ -258,12 +261,23 @@ const open = Effect.fnUntraced(function* (
     recovered,
     ...(head.version === agent.version ? undefined : { version: agent.version }),
     ...(head.started && known.join() !== plugins.names.join() ? { plugins: plugins.names } : undefined),
-    ...(without.length === 0 ? undefined : { without })
+    ...(without.length === 0 ? undefined : { without }),
+    ...(head.started && (head.answering ?? []).join() !== answering.join() ? { answering } : undefined)
   })
-  for (const { expiresAt, id, path } of journal.state.head.waits) {
-    const over = expiresAt !== undefined && expiresAt <= wall() && path === undefined
-    if (over) yield* journal.put({ _tag: "WaitExpired", callId: id })
-  }
+  for (const callId of yield* expired(attempt)) yield* journal.put({ _tag: "WaitExpired", callId })
   if (recovered) yield* journal.commit
   return true
 })
+
+/** What nobody answered in time, by the store's clock as when answering. */
+const expired = ({ journal, runId, store, wall }: Attempt): Effect.Effect<ReadonlyArray<string>, StoreError> => {
+  const { deferred, waits } = journal.state.head
+  const limited = [...waits.filter(({ path }) => path === undefined), ...deferred].filter(
+    ({ expiresAt }) => expiresAt !== undefined
+  )
+  if (limited.length === 0) return Effect.succeed([])
+  return Effect.map(store.head(runId), (entry) => {
+    const now = entry?.now ?? wall()
+    return limited.filter(({ expiresAt = now }) => expiresAt <= now).map(({ id }) => id)
+  })
+}

@@ -4,8 +4,8 @@
  * A Guard owns a fold: its memory is folded from the events with the state, so it survives a crash for free and costs
  * O(1) a step. It sees the state, its memory and what is proposed; it must not perform it, and it cannot see tokens
  * while they stream. It is asked before every model call, and once per call id before a tool call (RI-108). Where a
- * person edited the arguments (`call.edited`), the guards of stage `permissions` are asked once more before the call
- * starts, and then only Deny and Stop count: what they forbid, no approval allows.
+ * person edited the arguments (`call.edited`), all are asked once more before the call starts, and then only Deny and
+ * Stop count: what they forbid, no approval allows.
  *
  * Invariants
  *   G1  Only Allow lets an effect happen.
@@ -13,6 +13,7 @@
  *   G3  Every Verdict but a plain Allow yields at least one event, so none can spin the loop: a second Nudge or Ask of
  *       one guard about the same Step, after the first was told or approved, counts as Allow.
  *   G4  A Step that was nudged is judged again, so that what is reserved covers what the model is told.
+ *   G5  A Deny or a Stop of any guard is final: no ruling on a question lets a call past it.
  *
  * @since 0.1.0
  */
@@ -99,6 +100,32 @@ export interface Check<Memory> {
   readonly proposal: Proposal
 }
 
+/** A question that is about to be put to a person: the strictest Verdict of all guards, and of core, was an Ask. */
+export interface Question {
+  /** Who asks. */
+  readonly guard: string
+  readonly reason: string
+  /** Of the call's name and arguments, as an answer must give it; of a Step, of guard, turn and reason. */
+  readonly digest: string
+  /** What the asking guard said. Epoch ms. */
+  readonly expiresAt?: number
+}
+
+/** What becomes of a question. */
+export type Ruling =
+  /** A person is waited for; until then, if that is earlier than what others say. Epoch ms. */
+  | { readonly _tag: "Wait"; readonly expiresAt?: number }
+  /** It was answered before: that Ask counts as Allow, and the note stands in the journal. Of a Step it is a Wait. */
+  | { readonly _tag: "Granted"; readonly note: Json }
+  /** The call gets this as its error result at once, and may be answered later. Of a Step it is a Wait. */
+  | {
+      readonly _tag: "TellModel"
+      readonly message: string
+      readonly expiresAt?: number
+      /** The same question is open already: no second one is asked, so that no two answers can be given to it. */
+      readonly open?: true
+    }
+
 /** What a guard is made of. `fold` runs on every event but duplicates, on resume for all of them again; `check` never runs on replay. */
 export interface Options<Memory> {
   /** Unique among the guards of a Run; it stands in the journal. */
@@ -108,6 +135,8 @@ export interface Options<Memory> {
   readonly fold: (memory: Memory, event: RunEvent) => Memory
   /** A look-up that fails must become a refusal: the error channel is `never`. */
   readonly check: (check: Check<Memory>) => Verdict | Effect.Effect<Verdict>
+  /** Rules on the questions of all guards. One that breaks waits for a person. Default: every question waits. */
+  readonly rule?: (check: Check<Memory>, question: Question) => Ruling | Effect.Effect<Ruling>
 }
 
 /** A guard whose memory is its own business. */

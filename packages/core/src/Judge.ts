@@ -16,6 +16,7 @@ import type { StopReason } from "./Outcome.ts"
 import * as RunEvent from "./RunEvent.ts"
 import { stepId } from "./RunHead.ts"
 import * as Request from "./Request.ts"
+import { questionOf, ruled } from "./Ruling.ts"
 import * as Text from "./Text.ts"
 
 /** One guard's verdict. What is finished is committed first if the guard takes time (SPEC 6). */
@@ -92,17 +93,15 @@ const bounded = (message: string): string =>
 
 const broken = (guard: string): Guard.Verdict => Guard.deny(`the guard ${guard} failed`)
 
-/** All guards of these stages, in order. */
+/** All guards in order. */
 const judge = (
   attempt: Attempt,
-  proposal: Guard.Proposal,
-  stages = Guard.stages
+  proposal: Guard.Proposal
 ): Effect.Effect<ReadonlyArray<Guard.Judgement>, JournalError | Halted> => {
   const { journal, plugins } = attempt
   return Effect.forEach(plugins.guards, (guard, i) =>
     asked(attempt, guard.name, () => {
       const memory = journal.memory[i]
-      if (!stages.includes(guard.stage)) return Guard.allow
       return memory === Guard.brokenMemory
         ? broken(guard.name)
         : guard.check({ state: journal.state, memory, proposal })
@@ -128,9 +127,10 @@ export const step = Effect.fnUntraced(function* (
   if (worst === undefined) return go(judgements, on)
   const { guard, verdict } = worst
   if (verdict._tag === "Ask") {
-    const { expiresAt, reason } = verdict
+    const { reason } = verdict
     const digest = yield* Approval.stepDigest(guard, head.turn + 1, reason)
-    const until = expiresAt === undefined ? undefined : { expiresAt }
+    const { ruling } = yield* ruled(attempt, proposal, questionOf(guard, verdict, digest))
+    const until = ruling._tag === "Granted" ? undefined : defined({ expiresAt: ruling.expiresAt })
     const asked: RunEvent.Draft = { _tag: "ApprovalRequested", callId: on, name: "", digest, guard, reason, ...until }
     return { _tag: "Hold", drafts: [asked] }
   }
@@ -165,54 +165,85 @@ export const call = Effect.fnUntraced(function* (
   return judged
 })
 
-/**
- * Before a call starts whose arguments a person edited: what the permissions deny, no person can allow. Only a Deny or a
- * Stop counts; the approval has answered every Ask.
- */
-export const edited = Effect.fnUntraced(function* (
-  attempt: Attempt,
-  { ahead, arguments: decoded, call, tool }: Asked
-): Effect.fn.Return<Judged, JournalError | Halted> {
-  const key = `${call.callId} edited`
-  const known = attempt.judged.get(key)
-  if (known !== undefined) return known
-  const proposal = { _tag: "Call", call, tool: recordOf(attempt, tool), arguments: decoded, ahead } as const
-  const judgements = yield* judge(attempt, proposal, ["permissions"])
-  const worst = Guard.strictest(judgements.filter(({ verdict }) => verdict._tag === "Deny" || verdict._tag === "Stop"))
-  const judged: Judged =
-    worst === undefined ? allowed : { _tag: "Hold", drafts: [verdictGiven(worst, call.callId, false)] }
-  attempt.judged.set(key, judged)
-  return judged
-})
-
-const recordOf = ({ journal }: Attempt, { effect, name }: AgentTool) =>
-  journal.state.tools[name] ?? { digest: "", effect }
+const proposed = ({ journal }: Attempt, { ahead, arguments: decoded, call, tool }: Asked): Guard.Proposal => {
+  const record = journal.state.tools[call.name] ?? { digest: "", effect: tool.effect }
+  return { _tag: "Call", call, tool: record, arguments: decoded, ahead }
+}
 
 const judgeCall = Effect.fnUntraced(function* (
   attempt: Attempt,
-  { ahead, arguments: decoded, call, tool }: Asked
+  asking: Asked
 ): Effect.fn.Return<Judged, JournalError | Halted> {
+  const { arguments: decoded, call, tool } = asking
   const { state } = attempt.journal
-  const { guards } = attempt.plugins
-  const permissions = guards.some((guard) => guard.stage === "permissions")
+  const permissions = attempt.plugins.guards.some((guard) => guard.stage === "permissions")
   const question = { tool, call, arguments: decoded, state, permissions }
   const own = yield* asked(attempt, Approval.guardName, () => Approval.judge(question))
-  const record = recordOf(attempt, tool)
-  const judgements = [own, ...(yield* judge(attempt, { _tag: "Call", call, tool: record, arguments: decoded, ahead }))]
-  const worst = Guard.strictest(judgements)
-  if (worst === undefined || worst.verdict._tag === "Nudge") return go(judgements, call.callId)
-  const { guard, verdict } = worst
-  if (verdict._tag !== "Ask") return { _tag: "Hold", drafts: [verdictGiven(worst, call.callId, false)] }
-  const { expiresAt, reason } = verdict
-  const digest = yield* Approval.digestOf(call)
-  const until = expiresAt === undefined ? undefined : { expiresAt }
-  const { callId, name } = call
-  // The guards that allow it are not asked again after the approval: what they reserved is kept with the question.
-  const kept = defined({ reservations: go(judgements, callId).reservations })
-  return {
-    _tag: "Hold",
-    drafts: [{ _tag: "ApprovalRequested", callId, name, digest, guard, reason, ...until, ...kept }]
+  const proposal = proposed(attempt, asking)
+  const judgements = [own, ...(yield* judge(attempt, proposal))]
+  const granted: Array<RunEvent.Draft> = []
+  while (true) {
+    const worst = Guard.strictest(judgements)
+    if (worst === undefined || worst.verdict._tag === "Nudge") {
+      const going = go(judgements, call.callId)
+      return { ...going, drafts: [...granted, ...going.drafts] }
+    }
+    const { guard, verdict } = worst
+    if (verdict._tag !== "Ask") return { _tag: "Hold", drafts: [verdictGiven(worst, call.callId, false)] }
+    const digest = yield* Approval.digestOf(call)
+    const { guard: ruler, ruling } = yield* ruled(attempt, proposal, questionOf(guard, verdict, digest))
+    if (ruling._tag !== "Granted")
+      return held({ call, question: questionOf(guard, verdict, digest), ruling, judgements, granted })
+    const { callId } = call
+    granted.push({ _tag: "VerdictGiven", guard: ruler, on: callId, verdict: "Allow", note: ruling.note })
+    judgements.splice(judgements.indexOf(worst), 1)
   }
+})
+
+interface Held {
+  readonly call: Call
+  readonly question: Guard.Question
+  readonly ruling: Exclude<Guard.Ruling, { readonly _tag: "Granted" }>
+  readonly judgements: ReadonlyArray<Guard.Judgement>
+  /** What was granted on the way to the question that was not. */
+  readonly granted: ReadonlyArray<RunEvent.Draft>
+}
+
+const held = ({ call, granted, judgements, question, ruling }: Held): Judged => {
+  const { callId, name } = call
+  const { digest, guard, reason } = question
+  const until = defined({ expiresAt: ruling.expiresAt })
+  const asks = { _tag: "ApprovalRequested", callId, name, digest, guard, reason, ...until } as const
+  if (ruling._tag === "Wait") {
+    // The guards that allow it are not asked again after the approval: what they reserved is kept with the question.
+    const kept = defined({ reservations: go(judgements, callId).reservations })
+    return { _tag: "Hold", drafts: [...granted, { ...asks, ...kept }] }
+  }
+  const told = { isFailure: true, result: { error: bounded(ruling.message) }, ending: "deferred" } as const
+  const request: ReadonlyArray<RunEvent.Draft> = ruling.open === true ? [] : [{ ...asks, mode: "tell-model" }]
+  return { _tag: "Hold", drafts: [...granted, ...request, { _tag: "ToolCallCompleted", callId, name, ...told }] }
+}
+
+/**
+ * What a person approved with other arguments than they were asked about is judged again: a Deny or a Stop of those counts,
+ * a further question does not, since the person has just answered it.
+ */
+export const edited = Effect.fnUntraced(function* (
+  attempt: Attempt,
+  asking: Asked
+): Effect.fn.Return<Judged, JournalError | Halted> {
+  const id = `${asking.call.callId} edited`
+  const known = attempt.judged.get(id)
+  if (known !== undefined) return known
+  const judgements = yield* judge(attempt, proposed(attempt, asking))
+  const { callId } = asking.call
+  const worst = Guard.strictest(judgements.filter(({ verdict }) => verdict._tag !== "Ask"))
+  const refused = worst !== undefined && worst.verdict._tag !== "Nudge"
+  const judged: Judged = refused
+    ? { _tag: "Hold", drafts: [verdictGiven(worst, callId, false)] }
+    : go(judgements, callId)
+  attempt.judged.set(id, judged)
+  return judged
 })
 
 const go = (judgements: ReadonlyArray<Guard.Judgement>, on: string): Going => {

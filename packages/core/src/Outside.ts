@@ -19,9 +19,12 @@ import { empty, evolveHead, type Head } from "./RunHead.ts"
 export interface Seen {
   readonly entry: Entry
   readonly head: Head
-  /** Epoch ms. */
+  /** By the clock of this process; epoch ms. */
   readonly now: number
 }
+
+/** What time it is for everybody who has to do with the Run: by the store's clock, where it says it. */
+export const storeTime = ({ entry, now }: Pick<Seen, "entry" | "now">): number => entry.now ?? now
 
 /** The head that a store kept; it agrees with the row beside it, since both were written as one. */
 export const headOf = (entry: Entry): Effect.Effect<Head, CheckpointCorrupt> =>

@@ -8,11 +8,32 @@
  * @since 0.1.0
  */
 import type * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
 import { type Guard, stages as guardStages } from "./Guard.ts"
 import { type Interceptor, stages as interceptorStages } from "./Interceptor.ts"
 import type { Observer } from "./Observer.ts"
+import type { Answer, Principal, Wait } from "./RunEvent.ts"
 
 export const PluginId: unique symbol = Symbol.for("@waystone/core/Plugin")
+
+/** What somebody wants to answer, and how. */
+export interface Request {
+  readonly runId: string
+  readonly callId: string
+  readonly kind: Wait["kind"]
+  /** The agent's name. */
+  readonly agent: string
+  /** The tool's; empty for a Step. */
+  readonly name: string
+  /** Encoded, as the model wrote them; undefined for a Step. */
+  readonly arguments: unknown
+  /** Who asked, and why. */
+  readonly guard?: string
+  readonly reason?: string
+  readonly principal?: Principal
+  readonly session?: string
+  readonly answer: Answer
+}
 
 export interface Parts {
   /** Unique among the plugins of a Run. */
@@ -20,6 +41,11 @@ export interface Parts {
   readonly guards?: ReadonlyArray<Guard>
   readonly interceptors?: ReadonlyArray<Interceptor>
   readonly observers?: ReadonlyArray<Observer>
+  /**
+   * Decides who may answer, in whatever process `Run.answer` is called: one that lacks this plugin is PluginMissing. Every
+   * plugin that has it must agree; one that breaks refuses.
+   */
+  readonly mayAnswer?: (by: string, request: Request) => Effect.Effect<boolean>
 }
 
 /** What a service must have to be a plugin. */
@@ -28,8 +54,10 @@ export interface Plugin {
 }
 
 export interface Collected {
-  /** The plugins that a resume needs: those that guard or intercept. */
+  /** The plugins that a resume needs: those that guard, intercept, or say who may answer. */
   readonly names: ReadonlyArray<string>
+  /** Those that say who may answer, by name. */
+  readonly answering: ReadonlyMap<string, NonNullable<Parts["mayAnswer"]>>
   readonly guards: ReadonlyArray<Guard>
   readonly interceptors: ReadonlyArray<Interceptor>
   readonly observers: ReadonlyArray<Observer>
@@ -42,9 +70,16 @@ const isPlugin = (service: unknown): service is Plugin =>
 export const collect = (context: Context.Context<never>): Collected => {
   const plugins: Array<Parts> = []
   for (const service of context.mapUnsafe.values()) if (isPlugin(service)) plugins.push(service[PluginId])
-  const acts = plugins.filter((plugin) => plugin.guards !== undefined || plugin.interceptors !== undefined)
+  const acts = plugins.filter(
+    ({ guards, interceptors, mayAnswer }) =>
+      guards !== undefined || interceptors !== undefined || mayAnswer !== undefined
+  )
+  const answering = plugins.flatMap(({ mayAnswer, name }) =>
+    mayAnswer === undefined ? [] : [[name, mayAnswer] as const]
+  )
   return {
     names: acts.map((plugin) => plugin.name).toSorted(),
+    answering: new Map(answering.toSorted(([a], [b]) => order(a, b))),
     guards: sorted(
       plugins.flatMap((plugin) => plugin.guards ?? []),
       guardStages

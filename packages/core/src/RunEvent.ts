@@ -57,7 +57,13 @@ export const RunEvent = Schema.Union([
     session: optionalKey(Str),
     parent: optionalKey(Parent)
   }),
-  event("RunStarted", { agent: Str, version: Str, tools: Record(Str, ToolRecord), plugins: List(Str) }),
+  event("RunStarted", {
+    agent: Str,
+    version: Str,
+    tools: Record(Str, ToolRecord),
+    plugins: List(Str),
+    answering: optionalKey(List(Str))
+  }),
   event("AttemptStarted", {
     attempt: Num,
     owner: Str,
@@ -65,6 +71,7 @@ export const RunEvent = Schema.Union([
     version: optionalKey(Str),
     plugins: optionalKey(List(Str)),
     without: optionalKey(List(Str)),
+    answering: optionalKey(List(Str)),
     caller: optionalKey(Struct({ traceId: Str, spanId: Str, sampled: Bool }))
   }),
   event("ToolsChanged", { tools: Record(Str, ToolRecord) }),

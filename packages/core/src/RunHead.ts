@@ -40,6 +40,8 @@ export interface Head {
   readonly createdAt: number
   readonly updatedAt: number
   readonly started: boolean
+  /** The plugins that say who may answer. */
+  readonly answering?: ReadonlyArray<string>
   /** When a sweep should look at it again; epoch ms. */
   readonly wakeAt?: number
   readonly paused?: { readonly by: string; readonly since: number }
@@ -161,7 +163,7 @@ const changes = (head: Head, event: RunEvent): Head => {
     case "RunAccepted":
       return accepted(head, event)
     case "RunStarted":
-      return { ...to(head, "running", event.at), started: true }
+      return { ...to(head, "running", event.at), started: true, ...defined({ answering: event.answering }) }
     case "AttemptStarted":
       return attemptStarted(head, event)
     case "TurnStarted":
@@ -216,7 +218,8 @@ const waitChanges = (head: Head, event: RunEvent): Head => {
       const { at, callId, digest, expiresAt, guard, mode, name, reason } = event
       const until = expiresAt === undefined ? undefined : { expiresAt }
       if (mode === "tell-model") {
-        return { ...head, deferred: [...head.deferred, { id: callId, name, digest, ...until }] }
+        const others = head.deferred.filter(({ id }) => id !== callId) // asked again after a crash
+        return { ...head, deferred: [...others, { id: callId, name, digest, ...until }] }
       }
       const why = reason === undefined ? undefined : { reason }
       return opened(head, { id: callId, kind: "approval", since: at, name, digest, guard, ...why, ...until })
@@ -271,7 +274,8 @@ const attemptStarted = (head: Head, event: EventOf<"AttemptStarted">): Head => {
     ...to(due ? without(head, "retry", "wakeAt") : head, "running", event.at),
     attempts: event.attempt,
     turnOpen: false,
-    version: event.version ?? head.version
+    version: event.version ?? head.version,
+    ...defined({ answering: event.answering })
   }
 }
 

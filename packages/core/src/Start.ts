@@ -26,7 +26,7 @@ import {
   type ToolkitInvalid
 } from "./RunError.ts"
 import type { Content, Draft, Principal } from "./RunEvent.ts"
-import { type Head, isTerminal } from "./RunHead.ts"
+import { isTerminal } from "./RunHead.ts"
 import type { RunState } from "./RunState.ts"
 import * as Plugin from "./Plugin.ts"
 import * as Stored from "./Stored.ts"
@@ -169,7 +169,10 @@ const resumed = (agent: Agent, input: ResumeInput, hooks: Hooks, keepsPause = fa
   })
 
 /** True if there is nothing to drive: the Run ended, or what it waits for has not come. */
-const rests = ({ head, now }: { readonly head: Head; readonly now: number }, keepsPause: boolean): boolean => {
+const rests = (seen: Outside.Seen, keepsPause: boolean): boolean => {
+  const { head } = seen
+  // A retry is due by the clock of who drives it, the time to answer is over by the store's.
+  const now = head.retry === undefined ? Outside.storeTime(seen) : seen.now
   if (head.status !== "waiting") return isTerminal(head)
   if (head.paused !== undefined) return keepsPause
   // A fork that was never driven may hold a doubt that its tool can settle.

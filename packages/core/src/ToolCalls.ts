@@ -77,12 +77,14 @@ const plan = Effect.fnUntraced(function* (
   if (Result.isFailure(decoded)) return note(completed(call, InvalidCall.mismatch(call, tool, decoded.failure)))
   const asked = { call, tool, arguments: decoded.success, ahead: ready.map((one) => one.call) }
   if (call.status !== "approved") return yield* judged(attempt, asked)
+  let { reservations } = call
   if (call.edited === true && call.starts === 0) {
     const again = yield* Judge.edited(attempt, asked)
     if (again._tag === "Hold") return { _tag: "Note", drafts: again.drafts }
+    if (again.reservations !== undefined) reservations = { ...reservations, ...again.reservations }
   }
   if (tool.external) return yield* outside(attempt, call)
-  const kept = defined({ reservations: call.reservations })
+  const kept = defined({ reservations })
   return { _tag: "Run", ready: { call, tool, arguments: decoded.success, parallel: false, ...kept } }
 })
 

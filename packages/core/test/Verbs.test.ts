@@ -1,11 +1,14 @@
 import { readFileSync } from "node:fs"
 import { describe, expect, it } from "@effect/vitest"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import * as AiError from "effect/ai/AiError"
 import { TestClock } from "effect/testing"
 import * as Agent from "../src/Agent.ts"
+import { type Plugin, PluginId } from "../src/Plugin.ts"
 import * as Run from "../src/Run.ts"
 import type { Answer } from "../src/RunEvent.ts"
 import * as ScriptedModel from "../src/testing/ScriptedModel.ts"
@@ -105,6 +108,9 @@ const retry = Effect.tap(situation("overloaded"), (s) =>
 const answered = Effect.tap(started("pay"), (s) => s.here(approve(runId, "t1.0")))
 const goOn = (s: Situation) => s.drive(told(Run.resume(s.agent, { runId })))
 
+class Desk extends Context.Service<Desk, Plugin>()("test/Desk") {}
+const onlyBea = Layer.succeed(Desk, { [PluginId]: { name: "desk", mayAnswer: (by) => Effect.succeed(by === "bea") } })
+
 const ways = {
   accepted,
   running: hanging,
@@ -122,6 +128,9 @@ const ways = {
       yield* guarded(told(Run.start(clerk, { runId, task: s.task })))
       yield* TestClock.adjust("1 second")
     })
+  ),
+  "waiting, guarded": Effect.tap(situation("pay"), (s) =>
+    s.process({ model: s.model, extra: onlyBea })(told(Run.start(clerk, { runId, task: s.task })))
   ),
   external: started("ask"),
   "in-doubt": inDoubt,
@@ -386,6 +395,11 @@ const table: { readonly [row: string]: Row } = {
         gives("Fatal NotPending", { verb: say("t1.0", () => ({ _tag: "Value", value: 1 })) }),
         gives("Fatal DigestMismatch", { verb: say("t1.0", () => yes("0")) }),
         gives("Fatal ApprovalExpired", { from: "waiting, expired" }),
+        gives("Fatal PluginMissing", { from: "waiting, guarded" }),
+        gives("Fatal MayNotAnswer", {
+          from: "waiting, guarded",
+          verb: (s) => Effect.provide(approves(s), onlyBea)
+        }),
         gives("Fatal AnswerInvalid", { from: "external", verb: say("t1.0", () => ({ _tag: "Value", value: null })) })
       ],
       completed: ended("completed"),
