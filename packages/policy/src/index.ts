@@ -1,6 +1,8 @@
 /**
  * @since 0.1.0
  */
+export * as Approvals from "./Approvals.ts"
+export * as Approver from "./Approver.ts"
 export * as Breaker from "./Breaker.ts"
 export * as Budget from "./Budget.ts"
 export * as LoopGuard from "./LoopGuard.ts"

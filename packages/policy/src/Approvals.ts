@@ -1,0 +1,132 @@
+/**
+ * Keeps the time to answer, who may answer, and what was granted, for the approvals that core and other guards ask for.
+ *
+ * It asks for nothing itself: `needsApproval`, Destructive tools and guards do. Without it an approval has no end, everybody
+ * may answer, and `scope: "run"` is recorded and means nothing.
+ *
+ * Invariants
+ *   V1  A grant lets pass what the same guard asks about the same tool with the same arguments, nothing else; a Deny or a
+ *       Stop of any guard counts all the same.
+ *   V2  A yes to a call that did not wait (tell-model) lets one repeated call pass, however often it was said or the process died.
+ *   V3  Nobody answers under the agent's own name, or under none; where this plugin is missing, nobody answers at all.
+ *   V4  Everything that it knows is folded from the events: another process knows the same.
+ *
+ * @since 0.1.0
+ */
+import { Guard, Plugin } from "@waystone/core"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import * as Grants from "./Grants.ts"
+
+/** The name of the plugin and of its guard, as the journal has it. */
+export const name = "approvals"
+
+/** What a call that is asked about does: it waits, or it gets a result that says so and may be confirmed later. */
+export type Mode = "wait" | "tell-model"
+
+export interface Options {
+  /**
+   * How long a person may take; longer than 0, or "Infinity". Where the asking guard names an earlier time, that counts.
+   * Default 7 days: a weekend and somebody's days off fit in, and what was asked before that is about a world that has moved on.
+   */
+  readonly expiresAfter?: Duration.Input
+  /**
+   * Default "wait": only so the model is certain to learn what came of its call. With "tell-model" the call gets the result
+   * that it waits for confirmation, the Run goes on, and a later yes lets the same call pass once.
+   */
+  readonly mode?: Mode
+  /** The modes of single tools, by name. Default: none. */
+  readonly modes?: { readonly [tool: string]: Mode }
+  /**
+   * Who may answer what: approvals, external results, calls in doubt. It is asked in whatever process answers; one that
+   * breaks refuses. `by` is what the caller of `Run.answer` says: it is for the application to know who that is.
+   * Default: everybody who is not the agent.
+   */
+  readonly mayAnswer?: (by: string, request: Plugin.Request) => boolean | Effect.Effect<boolean>
+}
+
+/** An option that cannot be used. */
+export class ApprovalsInvalid extends Schema.TaggedError<ApprovalsInvalid>()("ApprovalsInvalid", {
+  /** Such as `modes.pay`. */
+  field: Schema.String,
+  detail: Schema.String
+}) {
+  override readonly message = `Approvals: ${this.field} ${this.detail}`
+}
+
+/** What a call is told that is to be confirmed. */
+export const waiting =
+  "Waiting for confirmation by a person; not executed. Go on with what does not need it. You are told when it is " +
+  "confirmed or refused; once it is confirmed, the same call with the same arguments is executed."
+
+/** Switches it on. */
+export class Approvals extends Context.Service<Approvals, Plugin.Plugin>()("@waystone/policy/Approvals") {
+  static readonly layer = (options: Options = {}): Layer.Layer<Approvals, ApprovalsInvalid> =>
+    Layer.effect(
+      Approvals,
+      Effect.map(check(options), (checked) => ({
+        [Plugin.PluginId]: { name, guards: [guard(checked)], mayAnswer: mayAnswer(options.mayAnswer) }
+      }))
+    )
+}
+
+interface Checked {
+  /** Milliseconds. */
+  readonly expiresAfter: number
+  readonly mode: Mode
+  readonly modes: ReadonlyMap<string, Mode>
+}
+
+const days = Duration.days(7)
+const Modes = Schema.Literals(["wait", "tell-model"])
+const isMode = Schema.is(Modes)
+
+const check = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Checked, ApprovalsInvalid> {
+  const { expiresAfter = days, mayAnswer, mode = "wait", modes = {} } = options
+  const wrong = (field: string, detail: string) => new ApprovalsInvalid({ field, detail })
+  const unknown = Object.keys(options).find((key) => !["expiresAfter", "mode", "modes", "mayAnswer"].includes(key))
+  if (unknown !== undefined) return yield* wrong(unknown, "is no option")
+  const duration = Option.getOrUndefined(Duration.fromInput(expiresAfter))
+  if (duration === undefined || !(Duration.toMillis(duration) > 0))
+    return yield* wrong("expiresAfter", "must be a duration longer than 0")
+  if (!isMode(mode)) return yield* wrong("mode", 'must be "wait" or "tell-model"')
+  const odd = Object.entries(modes).find(([, one]) => !isMode(one))
+  if (odd !== undefined) return yield* wrong(`modes.${odd[0]}`, 'must be "wait" or "tell-model"')
+  if (mayAnswer !== undefined && typeof mayAnswer !== "function") return yield* wrong("mayAnswer", "must be a function")
+  return { expiresAfter: Duration.toMillis(duration), mode, modes: new Map(Object.entries(modes)) }
+})
+
+const mayAnswer =
+  (rule: Options["mayAnswer"]) =>
+  (by: string, request: Plugin.Request): Effect.Effect<boolean> =>
+    Effect.suspend(() => {
+      if (by.trim() === "" || by === request.agent) return Effect.succeed(false)
+      const may = rule === undefined ? true : rule(by, request)
+      return Effect.isEffect(may) ? may : Effect.succeed(may)
+    })
+
+const guard = ({ expiresAfter, mode, modes }: Checked): Guard.Guard =>
+  Guard.make({
+    name,
+    stage: "limits",
+    initial: Grants.none,
+    fold: Grants.fold(name),
+    check: ({ memory, proposal }) =>
+      proposal._tag === "Step" && memory.news.length > 0 ? Guard.nudge(memory.news.join("\n")) : Guard.allow,
+    rule: ({ memory, proposal }, question) => {
+      const call = proposal._tag === "Call" ? proposal.call : undefined
+      const note = call === undefined ? undefined : Grants.find(memory, question, call.callId)
+      if (note !== undefined) return { _tag: "Granted", note }
+      return Effect.map(Clock.currentTimeMillis, (now): Guard.Ruling => {
+        const until = Number.isFinite(expiresAfter) ? { expiresAt: now + expiresAfter } : {}
+        if (call === undefined || (modes.get(call.name) ?? mode) === "wait") return { _tag: "Wait", ...until }
+        const open = Grants.isOpen(memory, question, now) ? ({ open: true } as const) : {}
+        return { _tag: "TellModel", message: waiting, ...until, ...open }
+      })
+    }
+  })
