@@ -2,6 +2,7 @@
 import { afterAll, describe } from "@effect/vitest"
 import * as SharedRedis from "../../../packages/checkpoint-redis/test/support/shared.ts"
 import { approvals } from "./cases/Approvals.ts"
+import { policy } from "./cases/Policy.ts"
 import { calls, values } from "./cases/Calls.ts"
 import { forks } from "./cases/Forks.ts"
 import { journals } from "./cases/Journals.ts"
@@ -17,6 +18,7 @@ afterAll(Office.close)
 for (const backend of [Backends.sqlite, ...(redis.available ? [Backends.redis(redis)] : [])]) {
   describe(backend.name, () => {
     approvals(backend)
+    policy(backend)
     forks(backend)
     waits(backend)
     owners(backend)

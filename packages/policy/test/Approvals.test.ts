@@ -117,9 +117,9 @@ describe("who may answer", () => {
     Effect.gen(function* () {
       const { process } = yield* office([pay(1), text("done")])
       yield* process(policy())(start)
-      expect(yield* process()(told(approve("t1.0")))).toBe("Fatal PluginMissing")
-      expect(yield* process()(told(deny("t1.0", "no")))).toBe("Fatal PluginMissing")
-      expect(yield* process()(only("CallAnswered"))).toEqual([])
+      expect(yield* process(Layer.empty)(told(approve("t1.0")))).toBe("Fatal PluginMissing")
+      expect(yield* process(Layer.empty)(told(deny("t1.0", "no")))).toBe("Fatal PluginMissing")
+      expect(yield* process(Layer.empty)(only("CallAnswered"))).toEqual([])
     })
   )
 

@@ -3,6 +3,8 @@
  */
 import type { RunEvent } from "@waystone/core"
 import type { ScriptedModel } from "@waystone/core/testing"
+import type { Approvals } from "@waystone/policy"
+import type * as Duration from "effect/Duration"
 import type { Store } from "../../src/Job.ts"
 import type { Release } from "./Desk.ts"
 
@@ -17,6 +19,8 @@ export type Verb =
       readonly answer: RunEvent.Answer
       /** How often it is delivered, all at once. Default 1. */
       readonly times?: number
+      /** Default: ann. */
+      readonly by?: string
     }
   | { readonly _tag: "Fork"; readonly runId: string; readonly id: string; readonly at?: number }
 
@@ -26,6 +30,8 @@ export interface Options {
   readonly release?: Release
   /** The name of a plugin that it has; it allows everything. */
   readonly plugin?: string
+  /** It has the policy of approvals, with these options. */
+  readonly approvals?: { readonly expiresAfter?: Duration.Input; readonly mode?: Approvals.Mode }
   /** The tool in whose handler it kills itself, right after the effect. */
   readonly dies?: string
 }

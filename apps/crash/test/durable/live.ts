@@ -4,6 +4,7 @@
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { type Agent, type CheckpointStore, ProcessOwner, Run, type RunError } from "@waystone/core"
 import { ScriptedModel } from "@waystone/core/testing"
+import { Approvals } from "@waystone/policy"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Ledger from "../../src/Ledger.ts"
@@ -27,7 +28,7 @@ const perform = ({ release = "present", verb }: Pick<Order, "release" | "verb">)
     case "Recover":
       return Run.recover([agent])
     case "Answer":
-      return Effect.all(Array<Answering>(verb.times ?? 1).fill(Run.answer(agent, { ...verb, by: "ann" })), {
+      return Effect.all(Array<Answering>(verb.times ?? 1).fill(Run.answer(agent, { by: "ann", ...verb })), {
         concurrency: "unbounded",
         discard: true
       })
@@ -49,7 +50,8 @@ export const live = (order: Omit<Order, "id">): Effect.Effect<Told, unknown> =>
       model.layer,
       Desk.handlers(act),
       Layer.provide(ProcessOwner.layer, NodeFileSystem.layer),
-      order.plugin === undefined ? Layer.empty : plugin(order.plugin)
+      order.plugin === undefined ? Layer.empty : plugin(order.plugin),
+      order.approvals === undefined ? Layer.empty : Approvals.Approvals.layer(order.approvals)
     )
     const verb: Effect.Effect<unknown, RunError.Retryable | RunError.Fatal, Services> = perform(order)
     const said = yield* Effect.match(verb, {
