@@ -9,7 +9,9 @@ import * as Stdio from "effect/Stdio"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
+import * as TerminalApprover from "./approval/TerminalApprover.ts"
 import * as Bugs from "./Bugs.ts"
+import { answer, approvals, approve, deny } from "./commands/Approvals.ts"
 import { cancel } from "./commands/Cancel.ts"
 import { events } from "./commands/Events.ts"
 import { fork } from "./commands/Fork.ts"
@@ -174,6 +176,7 @@ export const demo = Command.make("demo", config).pipe(
       return yield* crashes ? dying(store) : here(what, { runId: yield* newRunId, store })
     }).pipe(
       Effect.provide(View.layer({ json })),
+      Effect.provideService(TerminalApprover.Asks, !json),
       Effect.provideService(RunTests.Limit, Duration.seconds(testLimit)),
       spoken
     )
@@ -193,5 +196,5 @@ export const demo = Command.make("demo", config).pipe(
     { command: "npm run demo -- runs", description: "List the runs that are kept" },
     { command: "npm run --silent demo -- --json", description: "The same, for programs" }
   ]),
-  Command.withSubcommands([runs, show, events, resume, fork, pause, cancel, prune])
+  Command.withSubcommands([runs, show, events, resume, approvals, approve, deny, answer, fork, pause, cancel, prune])
 )

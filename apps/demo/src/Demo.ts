@@ -3,7 +3,7 @@
  * repaired, and whether the journal proves what the scenario is about.
  */
 import { type Agent, type CheckpointStore, ModelInfo, Run } from "@waystone/core"
-import { Sanitizer } from "@waystone/policy"
+import { Approver, Sanitizer } from "@waystone/policy"
 import type { CommandRunner, FileError, Folder } from "@waystone/tools"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -27,7 +27,13 @@ import { Keeping } from "./Stores.ts"
 import { type OutputClosed, View } from "./View.ts"
 
 /** What it runs on. */
-export type Services = Agent.Services<Repairer> | CommandRunner.CommandRunner | Folder.Folder | Project | View
+export type Services =
+  | Agent.Services<Repairer>
+  | CommandRunner.CommandRunner
+  | Folder.Folder
+  | Project
+  | View
+  | Approver.Approver
 
 export type DemoError =
   | OutputClosed
@@ -103,8 +109,8 @@ const driven = Effect.fnUntraced(function* ({ agent, begin, runId }: Input, befo
   const running = yield* Running.make
   const updates: Stream.Stream<Update, never, Services | CheckpointStore.CheckpointStore> =
     begin._tag === "Start"
-      ? Run.stream(agent, { runId, task: begin.task, session: folder })
-      : Run.streamResume(agent, { runId, by: "user", reopen: begin.reopen })
+      ? Approver.stream(agent, { runId, task: begin.task, session: folder })
+      : Approver.streamResume(agent, { runId, by: "user", reopen: begin.reopen })
   const interrupted = Effect.gen(function* () {
     const more = (yield* pausedHere(runId)) ? goOn("resume") : undefined
     const changes = yield* withoutSecrets(Snapshot.changes(before, yield* Snapshot.take))

@@ -2,14 +2,19 @@
  * Puts together everything that a Run of the demo needs.
  */
 import { type Agent, ProcessOwner } from "@waystone/core"
-import { Budget, LoopGuard, type Permissions, Prices, Sanitizer } from "@waystone/policy"
-import { CommandRunner, FileError, FileTools, Folder } from "@waystone/tools"
+import { type Approvals, type Approver, Budget, LoopGuard, type Permissions, Prices, Sanitizer } from "@waystone/policy"
+import { CommandRunner, FileError, FileTools, Folder, Shell } from "@waystone/tools"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { FileSystem } from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import type * as Path from "effect/Path"
+import type { Terminal } from "effect/Terminal"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import { mark } from "./approval/Inside.ts"
+import { OwnGuard } from "./approval/OwnGuard.ts"
+import * as Policy from "./approval/Policy.ts"
+import * as TerminalApprover from "./approval/TerminalApprover.ts"
 import { budget, type Repairer } from "./Agent.ts"
 import * as DefaultPolicy from "./DefaultPolicy.ts"
 import type { Choice } from "./model/Choice.ts"
@@ -19,8 +24,13 @@ import * as RunTests from "./RunTests.ts"
 import type { Scenario } from "./scenario/Scenario.ts"
 import * as Stores from "./Stores.ts"
 
-export type Platform = FileSystem | Path.Path | ChildProcessSpawner
-export type Provided = Agent.Services<Repairer> | CommandRunner.CommandRunner | Folder.Folder | Project
+export type Platform = FileSystem | Path.Path | ChildProcessSpawner | Terminal
+export type Provided =
+  | Agent.Services<Repairer>
+  | CommandRunner.CommandRunner
+  | Folder.Folder
+  | Project
+  | Approver.Approver
 
 export type ServicesError =
   | ProjectError
@@ -29,6 +39,7 @@ export type ServicesError =
   | FileError.FolderUnavailable
   | CommandRunner.CommandOptionsInvalid
   | Permissions.PolicyInvalid
+  | Approvals.ApprovalsInvalid
 
 interface Wanted {
   readonly project: Layer.Layer<Project, ProjectError, FileSystem | Path.Path>
@@ -59,13 +70,17 @@ export const layer = ({
   )
   const wrapped = Layer.mergeAll(
     changed(Folder.Folder, folder, scenario?.folder),
-    changed(CommandRunner.CommandRunner, CommandRunner.CommandRunner.layer(), scenario?.runner),
+    changed(CommandRunner.CommandRunner, marked, scenario?.runner),
     opened
   )
   return Layer.mergeAll(
     FileTools.layer,
     DefaultPolicy.layer(policy),
     RunTests.layer,
+    Layer.unwrap(Project.use(({ folder }) => Effect.succeed(Shell.layer({ cwd: folder })))),
+    Policy.layer,
+    OwnGuard.layer(store),
+    TerminalApprover.layer,
     Models.layer(model, scenario?.disturb),
     model._tag === "Offline" ? Layer.empty : Layer.orDie(Prices.layer()),
     ProcessOwner.layer,
@@ -87,7 +102,8 @@ const gone = (root: string): Layer.Layer<Folder.Folder> => {
 }
 
 /** What the verbs need that only look at Runs or speak to them. They make no store. */
-export const looking = (store: Stores.Store) => Layer.merge(Stores.existing(store), ProcessOwner.layer)
+export const looking = (store: Stores.Store) =>
+  Layer.merge(Layer.provideMerge(Policy.layer, Stores.existing(store)), ProcessOwner.layer)
 
 /** The service of a layer, with something done to it. */
 const changed = <I, S, E, R>(
@@ -98,4 +114,10 @@ const changed = <I, S, E, R>(
   Layer.effect(
     key,
     Effect.flatMap(Layer.build(layer), (context) => change(Context.get(context, key)))
+  )
+
+/** Whatever the agent starts is known by its environment. */
+const marked: Layer.Layer<CommandRunner.CommandRunner, CommandRunner.CommandOptionsInvalid, ChildProcessSpawner> =
+  changed(CommandRunner.CommandRunner, CommandRunner.CommandRunner.layer(), ({ run }) =>
+    Effect.succeed({ run: (command) => run({ ...command, env: { ...command.env, [mark]: "1" } }) })
   )

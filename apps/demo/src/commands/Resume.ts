@@ -9,6 +9,7 @@ import { NotRepaired, spoken } from "../Complaint.ts"
 import * as Ending from "../Ending.ts"
 import * as Layers from "../Layers.ts"
 import * as Choice from "../model/Choice.ts"
+import * as TerminalApprover from "../approval/TerminalApprover.ts"
 import * as RunTests from "../RunTests.ts"
 import * as Drive from "../Drive.ts"
 import { View } from "../View.ts"
@@ -31,7 +32,9 @@ export const resume = Command.make(
         yield* print(said(line, { _tag: "Over", runId: run, status, repaired }))
         return yield* repaired ? Effect.void : new NotRepaired()
       }
-      return yield* Effect.provide(Drive.resume({ runId: run, store, model, folder, policy }), View.layer({ json }))
+      return yield* Effect.provide(Drive.resume({ runId: run, store, model, folder, policy }), View.layer({ json })).pipe(
+        Effect.provideService(TerminalApprover.Asks, !json)
+      )
     }).pipe(Effect.provideService(RunTests.Limit, Duration.seconds(testLimit)), spoken)
 ).pipe(
   Command.withDescription(

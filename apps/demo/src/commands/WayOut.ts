@@ -31,9 +31,9 @@ export const of = ({ checkpoints, command, entries, goOn, runId }: Known, wait: 
     case "retry":
       return `it waits until ${new Date(wait.wakeAt).toISOString()}; then: ${goOn} ; to go on at once, as a new run: ${command(`fork ${runId}`)}`
     case "approval":
-      return "a program answers it by Run.answer: Approve or Deny"
+      return `yes: ${command(`approve ${runId} ${id}`)} ; no: ${command(`deny ${runId} ${id} --reason …`)}`
     case "external":
-      return "a program answers it by Run.answer: Value"
+      return `to answer: ${command(`answer ${runId} ${id} <json>`)}`
     case "in-doubt": {
       const started = entries.findLast(({ event }) => event._tag === "ToolCallStarted" && event.callId === id)?.seq ?? 0
       const before = checkpoints.findLast((seq) => seq < started)
