@@ -9,7 +9,7 @@ import * as Stream from "effect/Stream"
 import { TestClock } from "effect/testing"
 import { Approvals } from "../src/Approvals.ts"
 import * as Approver from "../src/Approver.ts"
-import { approve, clerk, office, only, runId } from "./support/office.ts"
+import { approve, clerk, office, only, runId } from "./support/clerk.ts"
 
 const { call, calls, text } = ScriptedModel
 const pay = (amount: number) => call("pay", { amount })

@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import { TestClock } from "effect/testing"
 import * as Approvals from "../src/Approvals.ts"
-import { approve, deny, office, only, resultsOf, resume, runId, start, told } from "./support/office.ts"
+import { approve, deny, office, only, resultsOf, resume, runId, start, told } from "./support/clerk.ts"
 
 const { call, calls, text } = ScriptedModel
 const pay = (amount: number) => call("pay", { amount })

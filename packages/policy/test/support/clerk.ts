@@ -19,7 +19,10 @@ const Pay = Tool.make("pay", {
 })
 const Mail = Tool.make("mail", { parameters: Schema.Struct({ to: Schema.String }), success: Schema.String })
 
-const kit = Toolkit.make(Pay, Mail)
+/** Asked about, too; it does nothing. */
+const Hold = Tool.make("hold", { success: Schema.String, needsApproval: true })
+
+const kit = Toolkit.make(Pay, Mail, Hold)
 export const clerk = Agent.make("clerk", { instructions: "Work.", tools: [kit] })
 
 export type Services = Agent.Services<typeof clerk> | CheckpointStore.CheckpointStore
@@ -40,9 +43,9 @@ export const guarding = (check: Guard.Guard["check"], name = "other"): Layer.Lay
   })
 
 /** Every process has the plugins that it names, and nothing else in common but the store. */
-export const office = (script: ScriptedModel.Script, given?: CheckpointStore.CheckpointStore["Service"]) =>
+export const office = (script: ScriptedModel.Script) =>
   Effect.gen(function* () {
-    const store = given ?? (yield* MemoryStore.make)
+    const store = yield* MemoryStore.make
     const model = yield* ScriptedModel.make(script)
     const ran: Array<string> = []
     const does = <A>(what: string, result: A) =>
@@ -52,14 +55,15 @@ export const office = (script: ScriptedModel.Script, given?: CheckpointStore.Che
       })
     const handlers = kit.toLayer({
       pay: ({ amount }) => does(`pay ${amount}`, { paid: amount }),
-      mail: ({ to }) => does(`mail ${to}`, to)
+      mail: ({ to }) => does(`mail ${to}`, to),
+      hold: () => Effect.succeed("held")
     })
     const process =
-      <E = never>(plugins: Layer.Layer<never, E> = Layer.empty) =>
-      <A, F>(effect: Effect.Effect<A, F, Services>): Effect.Effect<A, E | F> =>
+      <P, E>(plugins: Layer.Layer<P, E>, own = store) =>
+      <A, F>(effect: Effect.Effect<A, F, Services | P>): Effect.Effect<A, E | F> =>
         Effect.provide(
           effect,
-          Layer.mergeAll(Layer.succeed(CheckpointStore.CheckpointStore, store), model.layer, handlers, plugins)
+          Layer.mergeAll(Layer.succeed(CheckpointStore.CheckpointStore, own), model.layer, handlers, plugins)
         )
     return { store, model, ran, process }
   })
