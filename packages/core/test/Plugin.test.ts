@@ -121,7 +121,13 @@ describe("Plugin", () => {
         ["d", {}]
       ])
     )
-    expect(Plugin.collect(context)).toEqual({ names: [], answering: new Map(), guards: [], interceptors: [], observers: [] })
+    expect(Plugin.collect(context)).toEqual({
+      names: [],
+      answering: new Map(),
+      guards: [],
+      interceptors: [],
+      observers: []
+    })
   })
 
   it.effect("records the names of those that guard or intercept, in order", () =>

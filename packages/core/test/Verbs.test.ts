@@ -396,10 +396,7 @@ const table: { readonly [row: string]: Row } = {
         gives("Fatal DigestMismatch", { verb: say("t1.0", () => yes("0")) }),
         gives("Fatal ApprovalExpired", { from: "waiting, expired" }),
         gives("Fatal PluginMissing", { from: "waiting, guarded" }),
-        gives("Fatal MayNotAnswer", {
-          from: "waiting, guarded",
-          verb: (s) => Effect.provide(approves(s), onlyBea)
-        }),
+        gives("Fatal MayNotAnswer", { from: "waiting, guarded", verb: (s) => Effect.provide(approves(s), onlyBea) }),
         gives("Fatal AnswerInvalid", { from: "external", verb: say("t1.0", () => ({ _tag: "Value", value: null })) })
       ],
       completed: ended("completed"),
