@@ -2,7 +2,7 @@
  * What the agent of the demo may do where no `--policy` says otherwise: read and change the project, run its tests and
  * look at its history. Other commands ask, and nothing outside of the folder is touched.
  */
-import { Permissions } from "@waystone/policy"
+import { type OptionsInvalid, Permissions } from "@waystone/policy"
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
@@ -61,7 +61,7 @@ export const policy: Permissions.Policy = {
 /** Permissions for the Project that is provided, by a JSON file of the user's or by these rules. */
 export const layer = (
   file: string | undefined
-): Layer.Layer<Permissions.Permissions, Permissions.PolicyInvalid, Project | FileSystem.FileSystem | Path.Path> =>
+): Layer.Layer<Permissions.Permissions, OptionsInvalid.OptionsInvalid, Project | FileSystem.FileSystem | Path.Path> =>
   Layer.unwrap(
     Project.use(({ folder, source }) => {
       // Of a folder that is gone nothing can be looked up; its Run only comes to an end.

@@ -2,7 +2,7 @@
  * Puts together everything that a Run of the demo needs.
  */
 import { type Agent, ProcessOwner } from "@waystone/core"
-import { type Approvals, type Approver, Budget, LoopGuard, type Permissions, Prices, Sanitizer } from "@waystone/policy"
+import { type Approver, Budget, LoopGuard, type OptionsInvalid, Prices, Sanitizer } from "@waystone/policy"
 import { CommandRunner, FileError, FileTools, Folder, Shell } from "@waystone/tools"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -38,8 +38,7 @@ export type ServicesError =
   | Models.ModelUnusable
   | FileError.FolderUnavailable
   | CommandRunner.CommandOptionsInvalid
-  | Permissions.PolicyInvalid
-  | Approvals.ApprovalsInvalid
+  | OptionsInvalid.OptionsInvalid
 
 interface Wanted {
   readonly project: Layer.Layer<Project, ProjectError, FileSystem | Path.Path>

@@ -22,6 +22,7 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as Grants from "./Grants.ts"
+import { OptionsInvalid } from "./OptionsInvalid.ts"
 
 /** The name of the plugin and of its guard, as the journal has it. */
 export const name = "approvals"
@@ -50,15 +51,6 @@ export interface Options {
   readonly mayAnswer?: (by: string, request: Plugin.Request) => boolean | Effect.Effect<boolean>
 }
 
-/** An option that cannot be used. */
-export class ApprovalsInvalid extends Schema.TaggedError<ApprovalsInvalid>()("ApprovalsInvalid", {
-  /** Such as `modes.pay`. */
-  field: Schema.String,
-  detail: Schema.String
-}) {
-  override readonly message = `Approvals: ${this.field} ${this.detail}`
-}
-
 /** What a call is told that is to be confirmed. */
 export const waiting =
   "Waiting for confirmation by a person; not executed. Go on with what does not need it. You are told when it is " +
@@ -66,7 +58,7 @@ export const waiting =
 
 /** Switches it on. */
 export class Approvals extends Context.Service<Approvals, Plugin.Plugin>()("@waystone/policy/Approvals") {
-  static readonly layer = (options: Options = {}): Layer.Layer<Approvals, ApprovalsInvalid> =>
+  static readonly layer = (options: Options = {}): Layer.Layer<Approvals, OptionsInvalid> =>
     Layer.effect(
       Approvals,
       Effect.map(check(options), (checked) => ({
@@ -86,9 +78,9 @@ const days = Duration.days(7)
 const Modes = Schema.Literals(["wait", "tell-model"])
 const isMode = Schema.is(Modes)
 
-const check = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Checked, ApprovalsInvalid> {
+const check = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Checked, OptionsInvalid> {
   const { expiresAfter = days, mayAnswer, mode = "wait", modes = {} } = options
-  const wrong = (field: string, detail: string) => new ApprovalsInvalid({ field, detail })
+  const wrong = (field: string, detail: string) => new OptionsInvalid({ policy: "Approvals", field, detail })
   const unknown = Object.keys(options).find((key) => !["expiresAfter", "mode", "modes", "mayAnswer"].includes(key))
   if (unknown !== undefined) return yield* wrong(unknown, "is no option")
   const duration = Option.getOrUndefined(Duration.fromInput(expiresAfter))

@@ -20,9 +20,8 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as CircuitBreaker from "effect/persistence/CircuitBreaker"
+import type { OptionsInvalid } from "./OptionsInvalid.ts"
 import * as Settings from "./Settings.ts"
-
-export { OptionsInvalid } from "./Settings.ts"
 
 const name = "breaker"
 
@@ -101,8 +100,7 @@ const classify = (
   { error, isFailure, kind }: Interceptor.ToolOutput
 ): CircuitBreaker.Outcome => {
   if (kind === "interrupted") return CircuitBreaker.ignored
-  const away =
-    kind === "retry" || (isFailure && (error === "Timeout" || errors.includes(error ?? "")))
+  const away = kind === "retry" || (isFailure && (error === "Timeout" || errors.includes(error ?? "")))
   return away ? CircuitBreaker.failure() : CircuitBreaker.success
 }
 
@@ -127,7 +125,7 @@ export class Breaker extends Context.Service<Breaker, Plugin.Plugin>()("@wayston
   /** With circuits that processes share, or that a test looks at. Fails where an option is out of range. */
   static readonly layerStored = (
     options: Options = {}
-  ): Layer.Layer<Breaker, Settings.OptionsInvalid, CircuitBreaker.CircuitBreakerStore> =>
+  ): Layer.Layer<Breaker, OptionsInvalid, CircuitBreaker.CircuitBreakerStore> =>
     Layer.effect(
       Breaker,
       Effect.gen(function* () {
@@ -140,7 +138,7 @@ export class Breaker extends Context.Service<Breaker, Plugin.Plugin>()("@wayston
     )
 
   /** With circuits in the memory of this process. Fails where an option is out of range. */
-  static readonly layer = (options: Options = {}): Layer.Layer<Breaker, Settings.OptionsInvalid> =>
+  static readonly layer = (options: Options = {}): Layer.Layer<Breaker, OptionsInvalid> =>
     Layer.provide(Breaker.layerStored(options), CircuitBreaker.layerStoreMemory())
 }
 

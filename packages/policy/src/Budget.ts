@@ -22,6 +22,8 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as CallBound from "./CallBound.ts"
 import { type Amounts, fold, guardName, initial, plus, type Spending, type Unit, units } from "./Spending.ts"
+import type { OptionsInvalid } from "./OptionsInvalid.ts"
+import * as Settings from "./Settings.ts"
 
 const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))
 const Share = Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 }))
@@ -84,11 +86,11 @@ export const defaults = {
 /** A Budget that an agent can require. */
 export class Budget extends Context.Service<Budget, Plugin.Plugin>()("@waystone/policy/Budget") {}
 
-/** Switches it on. Fails with a SchemaError that names the field if the options are not what they should be. */
-export const layer = (options: Options): Layer.Layer<Budget, Schema.SchemaError> =>
+/** Switches it on. Fails with an OptionsInvalid that names the field if the options are not what they should be. */
+export const layer = (options: Options): Layer.Layer<Budget, OptionsInvalid> =>
   Layer.effect(
     Budget,
-    Effect.map(Schema.decodeUnknownEffect(Options)(options, { onExcessProperty: "error" }), (decoded) => ({
+    Effect.map(Settings.decode("Budget", Options, options), (decoded) => ({
       [Plugin.PluginId]: { name: guardName, guards: guardsOf(decoded) }
     }))
   )

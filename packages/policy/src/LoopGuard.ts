@@ -18,9 +18,8 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as Repeats from "./Repeats.ts"
+import type { OptionsInvalid } from "./OptionsInvalid.ts"
 import * as Settings from "./Settings.ts"
-
-export { OptionsInvalid } from "./Settings.ts"
 
 const name = "loop-guard"
 
@@ -64,8 +63,8 @@ const guard = (settings: Repeats.Settings): Guard.Guard =>
       if (proposal._tag !== "Step" || proposal.step.final !== undefined) return Guard.allow
       const { count, what } = Repeats.worst(settings, memory)
       const said = `${count} times in a row: ${what}`
-      if (count >= settings.stopAt && memory.nudged) return Guard.stop(said, { _tag: "Loop" })
-      return count >= settings.nudgeAt && !memory.nudged ? Guard.nudge(advice(said)) : Guard.allow
+      if (count >= settings.stopAt && memory.nudged === "heard") return Guard.stop(said, { _tag: "Loop" })
+      return count >= settings.nudgeAt && memory.nudged === "no" ? Guard.nudge(advice(said)) : Guard.allow
     }
   })
 
@@ -76,7 +75,7 @@ const advice = (said: string): string =>
 /** Switches it on; an agent that `requires` it does not run without. */
 export class LoopGuard extends Context.Service<LoopGuard, Plugin.Plugin>()("@waystone/policy/LoopGuard") {
   /** Fails where an option is out of range. */
-  static readonly layer = (options: Options = {}): Layer.Layer<LoopGuard, Settings.OptionsInvalid> =>
+  static readonly layer = (options: Options = {}): Layer.Layer<LoopGuard, OptionsInvalid> =>
     Layer.effect(
       LoopGuard,
       Effect.map(Settings.decode("LoopGuard", Options, options), (settings) => ({

@@ -9,7 +9,8 @@
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import * as SchemaIssue from "effect/SchemaIssue"
+import { OptionsInvalid } from "./OptionsInvalid.ts"
+import * as Settings from "./Settings.ts"
 
 const { Array: List, Finite, Json, Literals, NonEmptyString, Record, String: Str, Struct, optionalKey } = Schema
 
@@ -97,38 +98,17 @@ export const Policy = Struct({
 })
 export type Policy = typeof Policy.Type
 
-/** A policy is not one. */
-export class PolicyInvalid extends Schema.TaggedError<PolicyInvalid>()("PolicyInvalid", {
-  /** Where, such as `rules[3].when.amount`; `$` is the whole. */
-  field: Str,
-  detail: Str
-}) {
-  override readonly message = `permissions policy, ${this.field}: ${this.detail}`
-}
-
-const issues = SchemaIssue.makeFormatterStandardSchemaV1()
-const decodePolicy = Schema.decodeUnknownEffect(Policy, { onExcessProperty: "error" })
-
 /** Reads a policy from plain data. */
-export const decode = (data: unknown): Effect.Effect<Policy, PolicyInvalid> =>
-  Effect.mapError(decodePolicy(data), ({ issue }) => {
-    const [first] = issues(issue).issues
-    return new PolicyInvalid({ field: fieldOf(first?.path ?? []), detail: first?.message ?? "is no policy" })
-  })
+export const decode = (data: unknown): Effect.Effect<Policy, OptionsInvalid> =>
+  Settings.decode("Permissions", Policy, data)
 
 /** Reads a policy from JSON text. */
-export const decodeJson = (text: string): Effect.Effect<Policy, PolicyInvalid> =>
+export const decodeJson = (text: string): Effect.Effect<Policy, OptionsInvalid> =>
   Effect.flatMap(
-    Effect.try({
-      try: (): unknown => JSON.parse(text),
-      catch: () => new PolicyInvalid({ field: "$", detail: "is not valid JSON" })
-    }),
+    Effect.try({ try: (): unknown => JSON.parse(text), catch: () => invalid("$", "is not valid JSON") }),
     decode
   )
 
-const fieldOf = (path: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }>): string => {
-  const keys = path.map((part) => (typeof part === "object" ? part.key : part))
-  return keys.length === 0
-    ? "$"
-    : keys.map((key, i) => (typeof key === "number" ? `[${key}]` : `${i === 0 ? "" : "."}${String(key)}`)).join("")
-}
+/** What is wrong with a policy, and where. */
+export const invalid = (field: string, detail: string): OptionsInvalid =>
+  new OptionsInvalid({ policy: "Permissions", field, detail })

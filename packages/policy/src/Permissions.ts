@@ -22,12 +22,13 @@ import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Path from "effect/Path"
 import * as Memory from "./PermissionMemory.ts"
+import type { OptionsInvalid } from "./OptionsInvalid.ts"
 import * as Policies from "./PermissionPolicy.ts"
 import * as Rules from "./PermissionRules.ts"
 import * as RealPaths from "./RealPaths.ts"
 import * as ShadowedRules from "./ShadowedRules.ts"
 
-export { type Action, type Condition, type Effects, type Rule, Policy, PolicyInvalid } from "./PermissionPolicy.ts"
+export { type Action, type Condition, type Effects, type Rule, Policy } from "./PermissionPolicy.ts"
 export type { Decision } from "./PermissionRules.ts"
 export type { Shadowed } from "./ShadowedRules.ts"
 
@@ -69,7 +70,7 @@ export class Permissions extends Context.Service<Permissions, Service>()("@wayst
 export const layer = (
   policy: Policies.Policy,
   options: Options = {}
-): Layer.Layer<Permissions, Policies.PolicyInvalid, FileSystem.FileSystem | Path.Path> =>
+): Layer.Layer<Permissions, OptionsInvalid, FileSystem.FileSystem | Path.Path> =>
   Layer.effect(
     Permissions,
     Effect.flatMap(Policies.decode(policy), (decoded) => make(decoded, options))
@@ -79,14 +80,13 @@ export const layer = (
 export const layerFile = (
   file: string,
   options: Options = {}
-): Layer.Layer<Permissions, Policies.PolicyInvalid, FileSystem.FileSystem | Path.Path> =>
+): Layer.Layer<Permissions, OptionsInvalid, FileSystem.FileSystem | Path.Path> =>
   Layer.effect(
     Permissions,
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
-      const text = yield* Effect.mapError(
-        fs.readFileString(file),
-        ({ reason }) => new Policies.PolicyInvalid({ field: "$", detail: `cannot read ${file}: ${reason._tag}` })
+      const text = yield* Effect.mapError(fs.readFileString(file), ({ reason }) =>
+        Policies.invalid("$", `cannot read ${file}: ${reason._tag}`)
       )
       return yield* make(yield* Policies.decodeJson(text), options)
     })
@@ -95,12 +95,11 @@ export const layerFile = (
 const make = Effect.fnUntraced(function* (
   policy: Policies.Policy,
   { root = "." }: Options
-): Effect.fn.Return<Service, Policies.PolicyInvalid, FileSystem.FileSystem | Path.Path> {
+): Effect.fn.Return<Service, OptionsInvalid, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  const real = yield* Effect.mapError(
-    fs.realPath(root),
-    ({ reason }) => new Policies.PolicyInvalid({ field: "root", detail: `cannot look up ${root}: ${reason._tag}` })
+  const real = yield* Effect.mapError(fs.realPath(root), ({ reason }) =>
+    Policies.invalid("root", `cannot look up ${root}: ${reason._tag}`)
   )
   const shadowed = ShadowedRules.find(policy)
   for (const { by, rule } of shadowed) yield* Effect.logWarning(`permissions: ${rule} never decides: ${by} does`)

@@ -17,6 +17,8 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as Rates from "./Rates.ts"
+import type { OptionsInvalid } from "./OptionsInvalid.ts"
+import * as Settings from "./Settings.ts"
 
 const Usd = Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0))
 
@@ -47,14 +49,12 @@ export type Options = typeof Options.Type
 
 type Lookup = (provider: string, model: string) => Rates.Rates | undefined
 
-/** Fills core's `Prices`. Fails with a SchemaError that names the field if the options are not what they should be. */
-export const layer = (options: Options = {}): Layer.Layer<never, Schema.SchemaError> =>
+/** Fills core's `Prices`. Fails with an OptionsInvalid that names the field if the options are not what they should be. */
+export const layer = (options: Options = {}): Layer.Layer<never, OptionsInvalid> =>
   Layer.effect(
     ModelInfo.Prices,
     Effect.gen(function* () {
-      const { maintained = true, table = {} } = yield* Schema.decodeUnknownEffect(Options)(options, {
-        onExcessProperty: "error"
-      })
+      const { maintained = true, table = {} } = yield* Settings.decode("Prices", Options, options)
       const clock = yield* Clock.Clock
       const listed: Lookup = maintained ? yield* remembering(clock) : () => undefined
       return {

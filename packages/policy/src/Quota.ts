@@ -2,21 +2,24 @@
  * Limits how many model calls a principal makes in a time, over all of its Runs.
  *
  * Counting is effect's RateLimiter's business: its store in memory counts for one process, the one on Redis for all that
- * share it. Runs without a principal share one quota. A model call is counted when it is proposed, also if another guard then refuses it. Nothing of the count is in
- * the journal, since it is not about one Run; what the guard said is.
+ * share it. Runs without a principal share one quota. A model call is counted when it is proposed, also if another guard
+ * then refuses it. Nothing of the count is in the journal, since it is not about one Run; what the guard said is.
  *
  * Invariants
  *   QU1  A quota that cannot be looked up refuses.
+ *   QU2  A Step that is judged again since it was nudged is counted once.
  *
  * @since 0.1.0
  */
-import { Guard, Plugin, type RunState } from "@waystone/core"
+import { Guard, Plugin, type RunEvent, type RunState } from "@waystone/core"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as RateLimiter from "effect/persistence/RateLimiter"
+import type { OptionsInvalid } from "./OptionsInvalid.ts"
+import * as Settings from "./Settings.ts"
 
 export const Options = Schema.Struct({
   /** Model calls of one principal in one `window`. */
@@ -39,24 +42,40 @@ const name = "quota"
 /** A Quota that an agent can require. */
 export class Quota extends Context.Service<Quota, Plugin.Plugin>()("@waystone/policy/Quota") {}
 
-/** Switches it on. Fails with a SchemaError that names the field if the options are not what they should be. */
-export const layer = (options: Options): Layer.Layer<Quota, Schema.SchemaError, RateLimiter.RateLimiter> =>
+/** Switches it on. Fails with an OptionsInvalid that names the field if the options are not what they should be. */
+export const layer = (options: Options): Layer.Layer<Quota, OptionsInvalid, RateLimiter.RateLimiter> =>
   Layer.effect(
     Quota,
     Effect.gen(function* () {
-      const decoded = yield* Schema.decodeUnknownEffect(Options)(options, { onExcessProperty: "error" })
+      const decoded = yield* Settings.decode("Quota", Options, options)
       const limiter = yield* RateLimiter.RateLimiter
       return { [Plugin.PluginId]: { name, guards: [guard({ ...defaults, ...decoded }, limiter)] } }
     })
   )
 
+/** True if the next model call is counted already: its Step was nudged, and is judged again with what it is told. */
+type Counted = boolean
+
+const fold = (counted: Counted, event: RunEvent.RunEvent): Counted => {
+  switch (event._tag) {
+    case "VerdictGiven":
+      return counted || event.verdict === "Nudge"
+    case "TurnStarted":
+    case "AttemptStarted": // what was counted may be long ago
+      return false
+    default:
+      return counted
+  }
+}
+
 const guard = (settings: Required<Options>, limiter: RateLimiter.RateLimiter): Guard.Guard =>
-  Guard.make({
+  Guard.make<Counted>({
     name,
     stage: "budget",
-    initial: undefined,
-    fold: (memory) => memory,
-    check: ({ proposal, state }) => (proposal._tag === "Step" ? checkStep(settings, limiter, state) : Guard.allow)
+    initial: false,
+    fold,
+    check: ({ memory, proposal, state }) =>
+      proposal._tag === "Step" && !memory ? checkStep(settings, limiter, state) : Guard.allow
   })
 
 const checkStep = (

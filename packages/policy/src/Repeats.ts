@@ -57,12 +57,12 @@ export interface Memory {
   readonly calls: ReadonlyArray<string>
   readonly invalid: Streak
   readonly text: Streak
-  /** The model was told of the repetition that goes on. */
-  readonly nudged: boolean
+  /** The repetition that goes on: the model is to be told of it, and it has answered since. */
+  readonly nudged: "no" | "said" | "heard"
 }
 
 const none: Streak = { identity: "", count: 0 }
-export const initial: Memory = { polling: [], open: [], calls: [], invalid: none, text: none, nudged: false }
+export const initial: Memory = { polling: [], open: [], calls: [], invalid: none, text: none, nudged: "no" }
 
 /** UTF-16 units from which on the same text counts although the calls beside it differ: shorter, it is a phrase. */
 const tellingText = 200
@@ -79,7 +79,7 @@ export const fold =
       case "RunReopened":
         return { ...initial, polling: memory.polling, open: memory.open }
       case "VerdictGiven":
-        return event.guard === guard && event.verdict === "Nudge" ? { ...memory, nudged: true } : memory
+        return event.guard === guard && event.verdict === "Nudge" ? { ...memory, nudged: "said" } : memory
       case "TurnCompleted":
         return still(settings, replied(memory, event))
       case "ToolCallCompleted":
@@ -112,7 +112,7 @@ const cycle = (calls: ReadonlyArray<string>, period: number): Repeat => {
 
 /** A repetition that has ended may be told of anew. */
 const still = (settings: Settings, memory: Memory): Memory =>
-  memory.nudged && worst(settings, memory).count < settings.nudgeAt ? { ...memory, nudged: false } : memory
+  memory.nudged !== "no" && worst(settings, memory).count < settings.nudgeAt ? { ...memory, nudged: "no" } : memory
 
 type EventOf<Tag extends RunEvent.RunEvent["_tag"]> = Extract<RunEvent.RunEvent, { readonly _tag: Tag }>
 
@@ -124,6 +124,8 @@ const replied = (memory: Memory, { reply, turn }: EventOf<"TurnCompleted">): Mem
   const counts = text !== "" && (calls.length === 0 || text.length >= tellingText)
   return {
     ...memory,
+    // A nudged Step is judged again before the model is asked: only a reply says that it was told.
+    nudged: memory.nudged === "said" ? "heard" : memory.nudged,
     open: calls.map(({ params }, index) => ({ callId: RunHead.callId(turn, index), arguments: params })),
     text: counts ? again(memory.text, CallIdentity.ofJson(text)) : none
   }

@@ -18,10 +18,9 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as SanitizedReply from "./SanitizedReply.ts"
 import * as Scrub from "./Scrub.ts"
+import type { OptionsInvalid } from "./OptionsInvalid.ts"
 import * as Settings from "./Settings.ts"
 import * as Untrusted from "./Untrusted.ts"
-
-export { OptionsInvalid } from "./Settings.ts"
 
 const name = "sanitizer"
 
@@ -118,7 +117,7 @@ export interface Service extends Plugin.Plugin, Scrub.Scrub {}
 /** Switches it on; an agent that `requires` it does not run without. */
 export class Sanitizer extends Context.Service<Sanitizer, Service>()("@waystone/policy/Sanitizer") {
   /** Fails where an option is out of range. */
-  static readonly layer = (options: Options = {}): Layer.Layer<Sanitizer, Settings.OptionsInvalid> =>
+  static readonly layer = (options: Options = {}): Layer.Layer<Sanitizer, OptionsInvalid> =>
     Layer.effect(
       Sanitizer,
       Effect.gen(function* () {

@@ -11,7 +11,7 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { RE2JS } from "re2js"
 import * as Secrets from "./Secrets.ts"
-import { OptionsInvalid } from "./Settings.ts"
+import { OptionsInvalid } from "./OptionsInvalid.ts"
 
 export interface Settings {
   readonly shapes: boolean
@@ -60,8 +60,7 @@ export const make = Effect.fnUntraced(function* ({
 const maxPattern = 1000
 
 const compile = (pattern: string, index: number): Effect.Effect<RE2JS, OptionsInvalid> => {
-  const invalid = (why: string) =>
-    new OptionsInvalid({ policy: "Sanitizer", detail: `${why}\n  at ["patterns"][${index}]` })
+  const invalid = (detail: string) => new OptionsInvalid({ policy: "Sanitizer", field: `patterns[${index}]`, detail })
   if (pattern.length > maxPattern) return Effect.fail(invalid(`it is longer than ${maxPattern} characters`))
   return Effect.try({
     try: () => RE2JS.compile(pattern),

@@ -5,16 +5,10 @@
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import * as SchemaIssue from "effect/SchemaIssue"
+import { OptionsInvalid } from "./OptionsInvalid.ts"
 
-/** The options of a policy are not what they may be; no Run has begun. */
-export class OptionsInvalid extends Schema.TaggedError<OptionsInvalid>()("OptionsInvalid", {
-  /** The policy whose options they are. */
-  policy: Schema.String,
-  /** Every field that is wrong, and what it may be. */
-  detail: Schema.String
-}) {
-  override readonly message = `The options of ${this.policy} are wrong: ${this.detail}`
-}
+const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
 
 /** Takes nothing for granted, since callers without types exist: a key that is not known is wrong, too. */
 export const decode = <S extends Schema.Decoder<unknown>>(
@@ -24,8 +18,22 @@ export const decode = <S extends Schema.Decoder<unknown>>(
 ): Effect.Effect<S["Type"], OptionsInvalid> =>
   Effect.mapError(
     Schema.decodeUnknownEffect(schema)(input, { errors: "all", onExcessProperty: "error" }),
-    ({ message }) => new OptionsInvalid({ policy, detail: message })
+    ({ issue }) => {
+      const [first, ...others] = issuesOf(issue).issues.map(({ message, path = [] }) => ({
+        field: fieldOf(path),
+        message
+      }))
+      const detail = [first?.message ?? "is not valid", ...others.map(({ field, message }) => `${field}: ${message}`)]
+      return new OptionsInvalid({ policy, field: first?.field ?? "$", detail: detail.join("\n") })
+    }
   )
+
+const fieldOf = (path: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }>): string => {
+  const keys = path.map((part) => (typeof part === "object" ? part.key : part))
+  return keys.length === 0
+    ? "$"
+    : keys.map((key, i) => (typeof key === "number" ? `[${key}]` : `${i === 0 ? "" : "."}${String(key)}`)).join("")
+}
 
 /** A field that may be left out. */
 export const withDefault = <S extends Schema.Constraint>(

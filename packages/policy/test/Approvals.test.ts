@@ -279,12 +279,12 @@ describe("edited arguments", () => {
 
 describe("the options", () => {
   it.effect.each([
-    [{ expiresAfter: "soon" }, "Approvals: expiresAfter must be a duration longer than 0"],
-    [{ expiresAfter: 0 }, "Approvals: expiresAfter must be a duration longer than 0"],
-    [{ mode: "never" }, 'Approvals: mode must be "wait" or "tell-model"'],
-    [{ modes: { pay: "maybe" } }, 'Approvals: modes.pay must be "wait" or "tell-model"'],
-    [{ mayAnswer: true }, "Approvals: mayAnswer must be a function"],
-    [{ expires: 1 }, "Approvals: expires is no option"]
+    [{ expiresAfter: "soon" }, "Approvals: expiresAfter: must be a duration longer than 0"],
+    [{ expiresAfter: 0 }, "Approvals: expiresAfter: must be a duration longer than 0"],
+    [{ mode: "never" }, 'Approvals: mode: must be "wait" or "tell-model"'],
+    [{ modes: { pay: "maybe" } }, 'Approvals: modes.pay: must be "wait" or "tell-model"'],
+    [{ mayAnswer: true }, "Approvals: mayAnswer: must be a function"],
+    [{ expires: 1 }, "Approvals: expires: is no option"]
   ] as const)("%j is refused by the name of the field", ([options, message]) =>
     Effect.gen(function* () {
       const { process } = yield* office([])

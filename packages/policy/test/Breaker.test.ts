@@ -164,12 +164,12 @@ it.layer(MemoryStore.layer)((it) => {
   it.effect.each([
     { options: { failures: 0 }, field: "failures" },
     { options: { openSeconds: 0 }, field: "openSeconds" },
-    { options: { tools: { fetch: { failures: "2" } } }, field: '["tools"]["fetch"]["failures"]' },
+    { options: { tools: { fetch: { failures: "2" } } }, field: "tools.fetch.failures" },
     { options: { wait: 1 }, field: "wait" }
   ])("$options is refused by the name of its field", ({ field, options }) =>
     Effect.gen(function* () {
       const error = yield* Layer.build(Breaker.layer(options as Breaker.Options)).pipe(Effect.flip)
-      expect(error).toMatchObject({ _tag: "OptionsInvalid", policy: "Breaker" })
+      expect(error).toMatchObject({ _tag: "OptionsInvalid", policy: "Breaker", field })
       expect(error.message).toContain(field)
     }).pipe(Effect.scoped)
   )

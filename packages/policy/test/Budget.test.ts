@@ -350,8 +350,7 @@ describe("options", () => {
         [{ token: 5 }, "token"]
       ] as const) {
         const error = yield* Effect.flip(Layer.build(Budget.layer(wrong as Budget.Options)))
-        expect(error._tag).toBe("SchemaError")
-        expect(String(error.message)).toContain(`["${field}"]`)
+        expect(error).toMatchObject({ _tag: "OptionsInvalid", policy: "Budget", field })
       }
     }).pipe(Effect.scoped)
   )

@@ -229,12 +229,12 @@ it.layer(MemoryStore.layer)((it) => {
     { options: { nudgeAt: 2.5 }, field: "nudgeAt" },
     { options: { stopAt: 3 }, field: "stopAt" },
     { options: { longestCycle: 0 }, field: "longestCycle" },
-    { options: { cosmetic: { search: "why" } }, field: "cosmetic" },
+    { options: { cosmetic: { search: "why" } }, field: "cosmetic.search" },
     { options: { stopsAt: 4 }, field: "stopsAt" }
   ])("$options is refused by the name of its field", ({ field, options }) =>
     Effect.gen(function* () {
       const error = yield* Layer.build(LoopGuard.layer(options as LoopGuard.Options)).pipe(Effect.flip)
-      expect(error).toMatchObject({ _tag: "OptionsInvalid", policy: "LoopGuard" })
+      expect(error).toMatchObject({ _tag: "OptionsInvalid", policy: "LoopGuard", field })
       expect(error.message).toContain(field)
     }).pipe(Effect.scoped)
   )

@@ -31,7 +31,7 @@ describe("a policy as data", () => {
     [{ rules: [], afteruntrusted: "ask" }, "afteruntrusted"]
   ])("D1 %j is refused with its place %s", ([data, field]) =>
     Effect.map(Effect.flip(Policies.decode(data)), (error) => {
-      expect(error).toMatchObject({ _tag: "PolicyInvalid", field })
+      expect(error).toMatchObject({ _tag: "OptionsInvalid", policy: "Permissions", field })
       expect(error.message).toContain(field)
     })
   )

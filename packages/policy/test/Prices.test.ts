@@ -61,7 +61,7 @@ describe("Prices", () => {
     Effect.gen(function* () {
       const wrong = { table: { "a/b": { input: "1", output: 2 } } }
       const error = yield* Effect.flip(Layer.build(Prices.layer(wrong as never)))
-      expect(String(error.message)).toContain('["table"]["a/b"]["input"]')
+      expect(error).toMatchObject({ _tag: "OptionsInvalid", policy: "Prices", field: "table.a/b.input" })
     }).pipe(Effect.scoped)
   )
 

@@ -93,7 +93,7 @@ describe("Quota", () => {
   it.effect("wrong options are named", () =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(Layer.build(Quota.layer({ turns: 0 }).pipe(Layer.provide(Limiter))))
-      expect(String(error.message)).toContain('["turns"]')
+      expect(error).toMatchObject({ _tag: "OptionsInvalid", policy: "Quota", field: "turns" })
     }).pipe(Effect.scoped)
   )
 })

@@ -2,7 +2,7 @@
  * Who may answer in the demo: a person, never the agent or what it has started.
  */
 import { type CheckpointStore, Run } from "@waystone/core"
-import { Approvals } from "@waystone/policy"
+import { Approvals, type OptionsInvalid } from "@waystone/policy"
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
@@ -21,7 +21,7 @@ export const person = (): string => {
 /** Everybody but the agent may answer; a person at the demo's own terminal, too. */
 export const layer: Layer.Layer<
   Approvals.Approvals,
-  Approvals.ApprovalsInvalid,
+  OptionsInvalid.OptionsInvalid,
   CheckpointStore.CheckpointStore | FileSystem.FileSystem
 > = Layer.unwrap(
   Effect.map(Effect.context<CheckpointStore.CheckpointStore | FileSystem.FileSystem>(), (context) =>

@@ -32,9 +32,10 @@ export const resume = Command.make(
         yield* print(said(line, { _tag: "Over", runId: run, status, repaired }))
         return yield* repaired ? Effect.void : new NotRepaired()
       }
-      return yield* Effect.provide(Drive.resume({ runId: run, store, model, folder, policy }), View.layer({ json })).pipe(
-        Effect.provideService(TerminalApprover.Asks, !json)
-      )
+      return yield* Effect.provide(
+        Drive.resume({ runId: run, store, model, folder, policy }),
+        View.layer({ json })
+      ).pipe(Effect.provideService(TerminalApprover.Asks, !json))
     }).pipe(Effect.provideService(RunTests.Limit, Duration.seconds(testLimit)), spoken)
 ).pipe(
   Command.withDescription(
