@@ -102,7 +102,7 @@ describe.skipIf(process.platform === "win32")("approvals in the demo", () => {
         const runId = idIn(first.out)
         const listed = yield* done("approvals")
         expect(listed.out).toMatch(
-          /May it\? shell t1\.0\n {2}\$ echo hello > made\.txt\n {2}asked by core: shell is destructive/
+          /May it\? shell t1\.0\n {2}\$ echo hello > made\.txt\n {2}asked by permissions: shell needs approval \(rule other commands\)/
         )
         expect(listed.out).toContain(`npm run demo -- approve ${runId} t1.0`)
         expect(existsSync(join(path, "made.txt"))).toBe(false)

@@ -90,7 +90,7 @@ describe("--policy", () => {
       start("--policy", file({ rules: [{ action: "allow" }, { action: "allow", when: { amount: { max: "1" } } }] }))
     )
     expect({ code, out }).toEqual({ code: 1, out: "" })
-    expect(err).toContain("demo: permissions policy, rules[1].when.amount.max: ")
+    expect(err).toContain("demo: Permissions: rules[1].when.amount.max: ")
   })
 
   it("says that there is no such file", async () => {
