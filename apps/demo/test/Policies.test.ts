@@ -84,7 +84,9 @@ describe("the policies of a Run", () => {
       Effect.gen(function* () {
         const { events } = yield* demo(yield* project)
         const started = events.find((event) => event._tag === "RunStarted")
-        expect(started).toMatchObject({ plugins: ["approvals", "budget", "loop-guard", "own", "permissions", "sanitizer"] })
+        expect(started).toMatchObject({
+          plugins: ["approvals", "budget", "loop-guard", "own", "permissions", "sanitizer"]
+        })
       })
     )
   )

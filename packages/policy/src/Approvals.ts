@@ -67,6 +67,9 @@ export class Approvals extends Context.Service<Approvals, Plugin.Plugin>()("@way
     )
 }
 
+/** Switches it on. */
+export const { layer } = Approvals
+
 interface Checked {
   /** Milliseconds. */
   readonly expiresAfter: number

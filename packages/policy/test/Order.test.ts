@@ -20,7 +20,7 @@ const Limiter = RateLimiter.layer.pipe(Layer.provide(RateLimiter.layerStoreMemor
 
 /** Every policy of the package, set so that the script below makes it act. A new one is added here. */
 const policies: ReadonlyArray<Policy> = [
-  Approvals.Approvals.layer({ mode: "tell-model" }),
+  Approvals.layer({ mode: "tell-model" }),
   Breaker.layer({ failures: 2, errors: ["Down"] }),
   Budget.layer({ costUsd: 1, warnAt: 0.001 }),
   LoopGuard.layer({ nudgeAt: 2, stopAt: 4 }),

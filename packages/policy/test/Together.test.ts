@@ -10,7 +10,7 @@ import { approve, office, only, resultsOf, resume, start } from "./support/clerk
 const { call, calls, text } = ScriptedModel
 const pay = (amount: number) => call("pay", { amount })
 const mail = (to: string) => call("mail", { to })
-const approvals = Approvals.Approvals.layer
+const approvals = Approvals.layer
 const Limiter = RateLimiter.layer.pipe(Layer.provide(RateLimiter.layerStoreMemory))
 
 describe("nudges of two policies before the same model call", () => {

@@ -25,7 +25,7 @@ export const layer: Layer.Layer<
   CheckpointStore.CheckpointStore | FileSystem.FileSystem
 > = Layer.unwrap(
   Effect.map(Effect.context<CheckpointStore.CheckpointStore | FileSystem.FileSystem>(), (context) =>
-    Approvals.Approvals.layer({
+    Approvals.layer({
       mayAnswer: (_, { runId }) =>
         Run.get(runId).pipe(
           Effect.flatMap(({ owner }) => isInside(owner)),
