@@ -21,7 +21,7 @@ const cell = (job: Job): Cell => ({
 })
 
 const lengths = [{ steps: 1000 }, { steps: 1000, window: 200 }, { steps: 10_000, window: 200 }] as const
-const alone = ["budget", "quota"] as const
+const alone = ["approvals", "breaker", "budget", "loopGuard", "permissions", "quota", "sanitizer"] as const
 
 const cells: ReadonlyArray<Cell> = [
   ...lengths.flatMap((length) => [cell({ policy: "none", ...length }), cell({ policy: "all", ...length })]),
