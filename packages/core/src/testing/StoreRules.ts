@@ -115,7 +115,7 @@ export const needing = <Name extends keyof typeof wanted>(
 }
 
 /** Without the time of day, so that heads can be compared. */
-const timeless = (store: CheckpointStore["Service"]): CheckpointStore["Service"] => ({
+export const timeless = (store: CheckpointStore["Service"]): CheckpointStore["Service"] => ({
   ...store,
   head: (runId) =>
     Effect.map(store.head(runId), (entry) => {

@@ -4,7 +4,7 @@
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
-import { type Capabilities, type Rule, type Skipped, head, holds, needing, rule, same } from "./StoreRules.ts"
+import { type Capabilities, type Rule, type Skipped, head, holds, needing, rule, same, timeless } from "./StoreRules.ts"
 
 /** One MiB of text that is not all one character. */
 const mebibyte = "0123456789abcdef".repeat(65_536)
@@ -163,7 +163,7 @@ export const rules = (capabilities: Capabilities): ReadonlyArray<Rule | Skipped>
       const owned = { epoch: 1, owner: "o" }
       yield* append({ runId, ...owned, lease: { owner: "o", ttlMillis: ttlMillis * 100 }, events: contents })
       yield* append({ runId, ...owned, expectedSeq: contents.length, events: ["b"], head: head({ body: "last" }) })
-      const other = yield* reopen
+      const other = timeless(yield* reopen)
       const range = { after: 0, limit: 100 }
       yield* same("its events", yield* other.read(runId, range), yield* store.read(runId, range))
       yield* same("its head", yield* other.head(runId), yield* store.head(runId))
