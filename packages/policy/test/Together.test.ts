@@ -82,6 +82,21 @@ describe("a yes for the rest of the Run, and the permissions", () => {
     })
   )
 
+  it.effect("answers one of two who ask about the same call; the other asks for itself", () =>
+    Effect.gen(function* () {
+      const { process, ran } = yield* office([pay(1), pay(1), pay(1), text("done")])
+      const here = process(
+        Layer.merge(approvals(), permissions({ rules: [{ name: "pays", action: "ask", tools: ["pay"] }] }))
+      )
+      expect(yield* here(start)).toMatchObject({ waiting: [{ id: "t1.0", guard: "core" }] })
+      yield* here(approve("t1.0", { scope: "run" }))
+      expect(yield* here(resume)).toMatchObject({ waiting: [{ id: "t2.0", guard: "permissions" }] })
+      yield* here(approve("t2.0", { scope: "run" }))
+      expect(yield* here(resume)).toMatchObject({ _tag: "Completed" })
+      expect(ran).toEqual(["pay 1", "pay 1", "pay 1"])
+    })
+  )
+
   it.effect("does not outweigh what a rule denies", () =>
     Effect.gen(function* () {
       const { model, process, ran } = yield* office([pay(100), pay(100), text("done")])
