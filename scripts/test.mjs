@@ -32,17 +32,7 @@ const checks = [
 ]
 const tests = [
   ["tests", () => run("vitest run")],
-  ...(isFull === "1"
-    ? [
-        [
-          "every kill point",
-          () =>
-            run(
-              "WAYSTONE_FULL=1 vitest run Crash Soak FolderStore --project apps/crash --project examples/plugin-store"
-            )
-        ]
-      ]
-    : [])
+  ...(isFull === "1" ? [["the long tests", () => run(`WAYSTONE_FULL=1 vitest run ${longer().join(" ")}`)]] : [])
 ]
 
 mkdirSync(cache, { recursive: true })
@@ -83,9 +73,30 @@ function run(command, folder = ".") {
   })
 }
 
+/** The test files that do more with WAYSTONE_FULL: they look at it, or a module that they import from their folder does. */
+function longer() {
+  const names = ["packages", "apps", "examples"]
+    .flatMap(folders)
+    .map((folder) => `${folder}/test`)
+    .filter((folder) => existsSync(join(root, folder)))
+    .flatMap((folder) => readdirSync(join(root, folder), { recursive: true }).map((name) => join(folder, name)))
+  const texts = new Map(
+    names.filter((name) => name.endsWith(".ts")).map((name) => [name, readFileSync(join(root, name), "utf8")])
+  )
+  // Who only hands it to others does not look at it.
+  const looking = /WAYSTONE_FULL|\bisFull\b/
+  const looks = (name) => looking.test(texts.get(name)?.replace(/^export const isFull = .*|^\/\*\*.*/gm, "") ?? "")
+  const imported = (name) => [...texts.get(name).matchAll(/from "(\.[^"]*)"/g)].map(([, to]) => join(dirname(name), to))
+  return [...texts.keys()].filter((name) => name.endsWith(".test.ts") && [name, ...imported(name)].some(looks))
+}
+
+/** The projects in one of the folders that hold them. */
+function folders(holder) {
+  return readdirSync(join(root, holder)).map((name) => `${holder}/${name}`)
+}
+
 function publishable() {
-  return readdirSync(join(root, "packages"))
-    .map((name) => `packages/${name}`)
+  return folders("packages")
     .filter((folder) => existsSync(join(root, folder, "package.json")))
     .filter((folder) => !JSON.parse(readFileSync(join(root, folder, "package.json"), "utf8")).private)
 }
