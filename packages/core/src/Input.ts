@@ -12,7 +12,7 @@ import * as Prompt from "effect/ai/Prompt"
 import type { Agent } from "./Agent.ts"
 import * as Limits from "./Limits.ts"
 import type { Collected } from "./Plugin.ts"
-import { EncodeFailed, RunIdInvalid, ToolkitInvalid } from "./RunError.ts"
+import { EncodeFailed, InputInvalid, RunIdInvalid, ToolkitInvalid } from "./RunError.ts"
 import type { Content, LimitChanges } from "./RunEvent.ts"
 import * as ToolResult from "./ToolResult.ts"
 
@@ -44,6 +44,10 @@ const says = (content: Content): boolean =>
 
 const isBlank = (part: unknown): boolean =>
   Predicate.hasProperty(part, "text") && typeof part.text === "string" && part.text.trim() === ""
+
+/** What is out of range, and what it must be. */
+export const invalid = (field: string, value: unknown, wanted: string): Effect.Effect<never, InputInvalid> =>
+  Effect.fail(new InputInvalid({ field, detail: `is ${String(value)}: it must be ${wanted}` }))
 
 const runIds = /^[A-Za-z0-9._:-]{1,128}$/
 

@@ -7,9 +7,10 @@
 import * as Effect from "effect/Effect"
 import type { CheckpointStore, Entry, Filter, Page, StoreError } from "./CheckpointStore.ts"
 import { defined } from "./Defined.ts"
+import * as Input from "./Input.ts"
 import { leftOut } from "./LeftOut.ts"
 import * as Outside from "./Outside.ts"
-import { type CheckpointCorrupt, InputInvalid } from "./RunError.ts"
+import type { CheckpointCorrupt, InputInvalid } from "./RunError.ts"
 import type { Head } from "./RunHead.ts"
 
 export interface Listed {
@@ -20,14 +21,12 @@ export interface Listed {
 /** Refuses a page that no store can give, so that all of them give the same answer. */
 export const checked = (verb: string, { after, limit }: Page): Effect.Effect<void, InputInvalid> => {
   if (!(Number.isSafeInteger(limit) && limit >= 1)) {
-    return invalid(`${verb}: limit`, `is ${String(limit)}: it must be a whole number from 1`)
+    return Input.invalid(`${verb}: limit`, limit, "a whole number from 1")
   }
   return after === undefined || Number.isFinite(after.updatedAt)
     ? Effect.void
-    : invalid(`${verb}: after.updatedAt`, `is ${String(after.updatedAt)}: it must be a time in epoch ms`)
+    : Input.invalid(`${verb}: after.updatedAt`, after.updatedAt, "a time in epoch ms")
 }
-
-const invalid = (field: string, detail: string) => Effect.fail(new InputInvalid({ field, detail }))
 
 /** A page that is shorter than its limit only where there is no more: what is left out, further Runs make up for. */
 export const page = (

@@ -15,11 +15,12 @@ import type { Agent, Output, Services } from "./Agent.ts"
 import { boundedStore } from "./Bounded.ts"
 import { CheckpointStore, type StoreError } from "./CheckpointStore.ts"
 import type { Hooks } from "./Drive.ts"
+import * as Input from "./Input.ts"
 import { type ReadError, readEvents } from "./Journal.ts"
 import type { Entry } from "./Observer.ts"
 import type { Outcome } from "./Outcome.ts"
 import * as Outside from "./Outside.ts"
-import { InputInvalid, type Lift, lift, type RunNotFound } from "./RunError.ts"
+import { type InputInvalid, type Lift, lift, type RunNotFound } from "./RunError.ts"
 import type { Committed, Delta, End, RunUpdate } from "./RunUpdate.ts"
 import { resume, type ResumeError, type ResumeInput, start, type StartError, type StartInput } from "./Start.ts"
 
@@ -159,9 +160,7 @@ export const events = (
 const checked = (after: number): Effect.Effect<void, InputInvalid> =>
   Number.isSafeInteger(after) && after >= 0
     ? Effect.void
-    : Effect.fail(
-        new InputInvalid({ field: "Run.events: after", detail: `is ${after}: it must be a whole number from 0` })
-      )
+    : Input.invalid("Run.events: after", after, "a whole number from 0")
 
 /** Waits for the next hint of the store, or until it is time to look anyway: hints can be lost, and `watch` can end. */
 const waker = Effect.fnUntraced(function* (runId: string) {

@@ -7,7 +7,8 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { InputInvalid } from "./RunError.ts"
+import * as Input from "./Input.ts"
+import type { InputInvalid } from "./RunError.ts"
 
 /** How many Runs are driven at once. */
 export const concurrency = (verb: string, value: number): Effect.Effect<void> =>
@@ -29,11 +30,7 @@ export const drain = (verb: string, value: Duration.Input): Effect.Effect<void> 
 /** An age, in ms. */
 export const age = (field: string, value: Duration.Input): Effect.Effect<number, InputInvalid> => {
   const [ms] = millis(value).filter((ms) => ms >= 0 && ms < Infinity)
-  return ms === undefined
-    ? Effect.fail(
-        new InputInvalid({ field, detail: `is ${String(value)}: it must be a duration from 0, like "30 days"` })
-      )
-    : Effect.succeed(ms)
+  return ms === undefined ? Input.invalid(field, value, 'a duration from 0, like "30 days"') : Effect.succeed(ms)
 }
 
 /** None for what is no duration; `Duration` takes NaN for 0. */
