@@ -44,8 +44,9 @@ describe("docs/write-a-store.md", () => {
     for (const statement of statementsOf(block)) expect(compiled).toContain(statement)
   })
 
-  it("shows code", () => {
-    expect(blocks.length).toBeGreaterThan(0)
+  it("shows nine pieces of code, and no fenced one is left out above", () => {
+    expect(guide.match(/^```\w+/gm)).toEqual(Array(9).fill("```ts"))
+    expect(blocks).toHaveLength(9)
   })
 
   it("has every rule of the suite in the table of the contract, and no other", () => {
