@@ -16,6 +16,11 @@ const tested = [...nested, "bench"].filter((folder) => existsSync(join(root, fol
 /** Tests import the workspace's source, never dist. */
 const source = { conditions: [condition, "module", "node", "development|production"] }
 
+// Each worker and each process that a test starts from sources loads effect: to compile it once saves a third of the CPU time
+// of a start. Coverage needs functions that come from no cache.
+if (!process.argv.some((word) => word.startsWith("--coverage")))
+  process.env["NODE_COMPILE_CACHE"] ??= join(root, "node_modules/.cache/waystone/compiled")
+
 export default defineConfig({
   resolve: source,
   ssr: { resolve: source },
