@@ -1,7 +1,9 @@
 import { describe, expect, it } from "@effect/vitest"
 import { CheckpointStore, MemoryStore, type Outcome, Owner, Run, type RunEvent } from "@waystone/core"
 import { DyingStore, Mortal } from "@waystone/core/testing"
+import { NodeServices } from "@effect/platform-node"
 import { SqliteStore } from "@waystone/checkpoint-sqlite"
+import { Approvals, Breaker, LoopGuard, Permissions, Sanitizer } from "@waystone/policy"
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -30,17 +32,17 @@ import {
 
 type Store = CheckpointStore.CheckpointStore["Service"]
 
-/** One process. It dies before or after the append of that number, counted from 0; undefined if it died. */
-const life = (
-  store: Store,
-  services: ReturnType<typeof servicesOf>,
-  dies?: { readonly at: number; readonly after: boolean }
-) =>
+interface Death {
+  readonly at: number
+  readonly after: boolean
+}
+
+/** One process. It dies before or after the append of that number, counted from 0 over all processes; undefined if it died. */
+const life = (store: Store, services: ReturnType<typeof servicesOf>, count: { appends: number }, dies?: Death) =>
   Effect.gen(function* () {
     const mortal = yield* Mortal.make
-    let appends = 0
     const dying = DyingStore.make(store, mortal, () =>
-      Effect.sync(() => (appends++ !== dies?.at ? "live" : dies.after ? "die-after" : "die-before"))
+      Effect.sync(() => (count.appends++ !== dies?.at ? "live" : dies.after ? "die-after" : "die-before"))
     )
     const owner = { name: Effect.succeed(`life ${Math.random()}`), isDead: () => Effect.succeed(true) }
     const live = Layer.mergeAll(
@@ -52,7 +54,22 @@ const life = (
     const fiber = yield* Effect.forkDetach(Effect.exit(driven), { startImmediately: true })
     const end = yield* Effect.raceFirst(Fiber.join(fiber), Effect.as(mortal.died, undefined))
     if (mortal.isDead()) yield* Effect.forkDetach(Fiber.interrupt(fiber))
-    return { exit: mortal.isDead() ? undefined : end, appends }
+    return mortal.isDead() ? undefined : end
+  })
+
+/** One Run, whose process dies once, in as many processes as it takes; a person agrees to what is asked. */
+const lives = (store: Store, plan: Plan, paid: Ledger, dies?: Death) =>
+  Effect.gen(function* () {
+    const count = { appends: 0 }
+    const services = servicesOf(plan, paid)
+    let deaths = 0
+    for (let processes = 0; processes < 30; processes++) {
+      const exit = yield* life(store, services, count, dies)
+      if (exit === undefined) deaths++
+      else if (Exit.isSuccess(exit) && exit.value._tag === "Suspended") yield* answered(store, services)
+      else return { exit, deaths, appends: count.appends }
+    }
+    return yield* Effect.die(new Error("the Run does not end"))
   })
 const read = (store: Store) => Effect.provideService(eventsOf(), CheckpointStore.CheckpointStore, store)
 
@@ -75,7 +92,22 @@ interface Plan {
   readonly name: string
   readonly options: Budget.Options
   readonly next: Next
+  /** The other five; the circuits of the breaker are those of the process. */
+  readonly all?: true
 }
+
+const others = Layer.mergeAll(
+  Approvals.layer(),
+  Breaker.layer({ failures: 2 }),
+  LoopGuard.layer({ nudgeAt: 2, stopAt: 100 }),
+  Permissions.layer({
+    rules: [
+      { action: "allow", tools: ["pay"], when: { n: { totalMax: 0 } } },
+      { name: "more", action: "ask", tools: ["pay"] }
+    ]
+  }).pipe(Layer.provide(NodeServices.layer)),
+  Sanitizer.layer({ delimit: "all" })
+)
 
 const mixed: Next = (number, options) =>
   number % 5 === 3 ? "fail" : calling(number % 2 === 0 ? "pay" : "look", 1 + (number % 3))(number, options)
@@ -89,7 +121,14 @@ const plans: ReadonlyArray<Plan> = [
     next: mixed
   },
   { name: "turns and calls", options: { turns: 6, calls: 5 }, next: mixed },
-  { name: "calls, final answer", options: { turns: 7, calls: 5, onExhausted: "final-answer" }, next: mixed }
+  { name: "calls, final answer", options: { turns: 7, calls: 5, onExhausted: "final-answer" }, next: mixed },
+  {
+    name: "everything, beside the other five policies",
+    options: { tokens: 60_000, costUsd: 300_000 / 1e9, turns: 12, calls: 12, hiddenTokens: 0 },
+    // It repeats itself first.
+    next: (number, options) => (number <= 2 ? calling("look") : mixed)(number, options),
+    all: true
+  }
 ]
 
 const limitsOf = ({ calls, costUsd, tokens, turns }: Budget.Options): Partial<Amounts> => ({
@@ -99,8 +138,15 @@ const limitsOf = ({ calls, costUsd, tokens, turns }: Budget.Options): Partial<Am
   ...(calls === undefined ? undefined : { calls })
 })
 
-const servicesOf = ({ next, options }: Plan, paid: Ledger) =>
-  Layer.mergeAll(greedy(paid, next), handlers, Priced, atOnce, Budget.layer(options))
+const servicesOf = ({ all, next, options }: Plan, paid: Ledger) =>
+  Layer.mergeAll(
+    greedy(paid, next),
+    handlers,
+    Priced,
+    atOnce,
+    Budget.layer(options),
+    all === true ? Layer.fresh(others) : Layer.empty
+  )
 
 /** What the provider has charged is within the budget too, also for what nobody lived to hear of. */
 const within = (paid: Ledger, limits: Partial<Amounts>) => {
@@ -114,54 +160,51 @@ const killed = (plan: Plan, make: Effect.Effect<Store>) =>
     const limits = limitsOf(plan.options)
     const paid = ledger()
     const whole = yield* make
-    const undisturbed = yield* life(whole, servicesOf(plan, paid))
-    expect(undisturbed.exit !== undefined && Exit.isSuccess(undisturbed.exit)).toBe(true)
-    holds(yield* read(whole), limits)
+    const undisturbed = yield* lives(whole, plan, paid)
+    expect(Exit.isSuccess(undisturbed.exit)).toBe(true)
+    const events = yield* read(whole)
+    holds(events, limits)
     within(paid, limits)
     expect(paid.requests).toBeGreaterThan(2)
     for (let at = 0; at < undisturbed.appends; at++) {
       for (const after of [false, true]) {
         const store = yield* make
         const paid = ledger()
-        const first = yield* life(store, servicesOf(plan, paid), { at, after })
-        expect(first.exit).toBeUndefined()
         // An unsafe call that was started waits for a person: this one has it run again.
-        let outcome = (yield* life(store, servicesOf(plan, paid))).exit
-        for (
-          let doubts = 0;
-          doubts < 3 && outcome !== undefined && Exit.isSuccess(outcome) && outcome.value._tag === "Suspended";
-          doubts++
-        ) {
-          yield* answered(store)
-          outcome = (yield* life(store, servicesOf(plan, paid))).exit
-        }
-        expect(outcome).toSatisfy(ended)
+        const { deaths, exit } = yield* lives(store, plan, paid, { at, after })
+        expect(deaths).toBe(1)
+        expect(exit).toSatisfy(ended)
         holds(yield* read(store), limits)
         within(paid, limits)
       }
     }
-    return undisturbed.appends
+    return { appends: undisturbed.appends, events }
   })
 
 /** Stopped, or resting since a try failed that cost something and no other one was covered. */
-const ended = (exit: Exit.Exit<Outcome.Outcome<string>, Run.StartError> | undefined): boolean =>
-  exit !== undefined &&
-  (Exit.isSuccess(exit)
+const ended = (exit: Exit.Exit<Outcome.Outcome<string>, unknown>): boolean =>
+  Exit.isSuccess(exit)
     ? exit.value._tag === "Stopped"
-    : JSON.stringify(Cause.squash(exit.cause)).includes("ModelUnavailable"))
+    : JSON.stringify(Cause.squash(exit.cause)).includes("ModelUnavailable")
 
-const answered = (store: Store) =>
+const answered = (store: Store, services: ReturnType<typeof servicesOf>) =>
   Effect.gen(function* () {
     const { waiting } = yield* Run.get("r")
-    for (const { id } of waiting) {
-      yield* Run.answer(agent, { runId: "r", callId: id, answer: { _tag: "RunAgain" }, by: "ann" })
+    for (const { digest = "", id, kind } of waiting) {
+      const answer = kind === "approval" ? ({ _tag: "Approve", digest } as const) : ({ _tag: "RunAgain" } as const)
+      yield* Run.answer(agent, { runId: "r", callId: id, answer, by: "ann" })
     }
-  }).pipe(Effect.provideService(CheckpointStore.CheckpointStore, store))
+  }).pipe(Effect.provide(services), Effect.provideService(CheckpointStore.CheckpointStore, store))
 
 describe("B1 spent and set aside stay within the budget, killed before and after every append", () => {
   for (const plan of plans) {
     it.live(plan.name, () =>
-      Effect.map(killed(plan, MemoryStore.make), (appends) => expect(appends).toBeGreaterThan(5))
+      Effect.map(killed(plan, MemoryStore.make), ({ appends, events }) => {
+        expect(appends).toBeGreaterThan(5)
+        if (plan.all !== true) return
+        const text = JSON.stringify(events)
+        for (const said of ['"verdict":"Nudge"', '"guard":"permissions"', "untrusted"]) expect(text).toContain(said)
+      })
     )
   }
 
@@ -189,8 +232,7 @@ describe("B2 a turn that was lost", () => {
       const store = yield* MemoryStore.make
       const paid = ledger()
       // The first append begins the first turn.
-      yield* life(store, servicesOf(plan, paid), { at: 0, after: true })
-      yield* life(store, servicesOf(plan, paid))
+      yield* lives(store, plan, paid, { at: 0, after: true })
       const events = yield* read(store)
       const at = events.findLastIndex(({ _tag }) => _tag === "AttemptStarted")
       const before = events.slice(0, at).reduce(fold, initial)
