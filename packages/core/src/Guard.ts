@@ -47,8 +47,8 @@ export type Verdict =
     }
   /** For a call: the model gets an error result with the reason. For a Step it is a Stop. */
   | { readonly _tag: "Deny"; readonly reason: string }
-  /** Waits for a person. */
-  | { readonly _tag: "Ask"; readonly reason: string; readonly expiresAt?: number }
+  /** Waits for a person. `once`: it is about this call alone, so no earlier answer counts for it. */
+  | { readonly _tag: "Ask"; readonly reason: string; readonly expiresAt?: number; readonly once?: true }
   /** For a Step: the model is told, and the Step goes on. For a call it is an Allow. */
   | { readonly _tag: "Nudge"; readonly message: string }
   /** Ends the Run as Stopped; without `stop` the reason is `Denied` with this message. */
@@ -100,7 +100,10 @@ export interface Check<Memory> {
   readonly proposal: Proposal
 }
 
-/** A question that is about to be put to a person: the strictest Verdict of all guards, and of core, was an Ask. */
+/**
+ * What a guard, or core, wants to ask a person, where the strictest Verdict of all was an Ask. Each Ask is ruled on; those
+ * that are not granted are put to the person as one question, and the answer is one to all who asked.
+ */
 export interface Question {
   /** Who asks. */
   readonly guard: string
@@ -109,6 +112,8 @@ export interface Question {
   readonly digest: string
   /** What the asking guard said. Epoch ms. */
   readonly expiresAt?: number
+  /** It cannot be granted. */
+  readonly once?: true
 }
 
 /** What becomes of a question. */

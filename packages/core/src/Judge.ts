@@ -16,7 +16,7 @@ import type { StopReason } from "./Outcome.ts"
 import * as RunEvent from "./RunEvent.ts"
 import { stepId } from "./RunHead.ts"
 import * as Request from "./Request.ts"
-import { questionOf, ruled } from "./Ruling.ts"
+import { type Open, questionOf, ruled, together } from "./Ruling.ts"
 import * as Text from "./Text.ts"
 
 /** One guard's verdict. What is finished is committed first if the guard takes time (SPEC 6). */
@@ -181,43 +181,55 @@ const judgeCall = Effect.fnUntraced(function* (
   const own = yield* asked(attempt, Approval.guardName, () => Approval.judge(question))
   const proposal = proposed(attempt, asking)
   const judgements = [own, ...(yield* judge(attempt, proposal))]
+  const { callId } = call
+  const worst = Guard.strictest(judgements)
+  if (worst === undefined || worst.verdict._tag === "Nudge") return go(judgements, callId)
+  if (worst.verdict._tag !== "Ask") return { _tag: "Hold", drafts: [verdictGiven(worst, callId, false)] }
+  const digest = yield* Approval.digestOf(call)
   const granted: Array<RunEvent.Draft> = []
-  while (true) {
-    const worst = Guard.strictest(judgements)
-    if (worst === undefined || worst.verdict._tag === "Nudge") {
-      const going = go(judgements, call.callId)
-      return { ...going, drafts: [...granted, ...going.drafts] }
-    }
-    const { guard, verdict } = worst
-    if (verdict._tag !== "Ask") return { _tag: "Hold", drafts: [verdictGiven(worst, call.callId, false)] }
-    const digest = yield* Approval.digestOf(call)
-    const { guard: ruler, ruling } = yield* ruled(attempt, proposal, questionOf(guard, verdict, digest))
-    if (ruling._tag !== "Granted")
-      return held({ call, question: questionOf(guard, verdict, digest), ruling, judgements, granted })
-    const { callId } = call
-    granted.push({ _tag: "VerdictGiven", guard: ruler, on: callId, verdict: "Allow", note: ruling.note })
-    judgements.splice(judgements.indexOf(worst), 1)
+  const open: Array<Open> = []
+  for (const { guard, verdict } of judgements) {
+    if (verdict._tag !== "Ask") continue
+    const question = questionOf(guard, verdict, digest)
+    const { guard: ruler, ruling } = yield* ruled(attempt, proposal, question)
+    if (ruling._tag !== "Granted") open.push({ question, ruling })
+    else granted.push({ _tag: "VerdictGiven", guard: ruler, on: callId, verdict: "Allow", note: ruling.note })
   }
+  const [first, ...others] = open
+  const going = go(judgements, callId)
+  return first === undefined
+    ? { ...going, drafts: [...granted, ...going.drafts] }
+    : held({ call, open: [first, ...others], going, granted })
 })
 
 interface Held {
   readonly call: Call
-  readonly question: Guard.Question
-  readonly ruling: Exclude<Guard.Ruling, { readonly _tag: "Granted" }>
-  readonly judgements: ReadonlyArray<Guard.Judgement>
-  /** What was granted on the way to the question that was not. */
+  readonly open: readonly [Open, ...ReadonlyArray<Open>]
+  /** What the guards that allow it say. */
+  readonly going: Going
   readonly granted: ReadonlyArray<RunEvent.Draft>
 }
 
-const held = ({ call, granted, judgements, question, ruling }: Held): Judged => {
+/** One question in the name of all who ask, so that one answer is one to all of them. */
+const held = ({ call, going, granted, open }: Held): Judged => {
   const { callId, name } = call
-  const { digest, guard, reason } = question
-  const until = defined({ expiresAt: ruling.expiresAt })
-  const asks = { _tag: "ApprovalRequested", callId, name, digest, guard, reason, ...until } as const
+  const [{ question }, ...others] = open
+  const { digest, guard } = question
+  const ruling = together(open)
+  const reasons = others.map(({ question }) => `${question.guard}: ${question.reason}`)
+  const asks = {
+    _tag: "ApprovalRequested",
+    callId,
+    name,
+    digest,
+    guard,
+    ...(others.length === 0 ? undefined : { also: others.map(({ question }) => question.guard) }),
+    reason: bounded([question.reason, ...reasons].join("; ")),
+    ...defined({ expiresAt: ruling.expiresAt })
+  } as const
   if (ruling._tag === "Wait") {
     // The guards that allow it are not asked again after the approval: what they reserved is kept with the question.
-    const kept = defined({ reservations: go(judgements, callId).reservations })
-    return { _tag: "Hold", drafts: [...granted, { ...asks, ...kept }] }
+    return { _tag: "Hold", drafts: [...granted, { ...asks, ...defined({ reservations: going.reservations }) }] }
   }
   const told = { isFailure: true, result: { error: bounded(ruling.message) }, ending: "deferred" } as const
   const request: ReadonlyArray<RunEvent.Draft> = ruling.open === true ? [] : [{ ...asks, mode: "tell-model" }]

@@ -31,7 +31,7 @@ export const ruled = Effect.fnUntraced(function* (
       "guard",
       Effect.catchCause(asked, () => Effect.succeed<Guard.Ruling>({ _tag: "Wait" }))
     )
-    if (ruling._tag === "Granted" && proposal._tag === "Call") return { guard, ruling }
+    if (ruling._tag === "Granted" && proposal._tag === "Call" && question.once !== true) return { guard, ruling }
     if (ruling._tag === "TellModel" && proposal._tag === "Call") strictest = { guard, ruling }
     if (ruling._tag !== "Granted") expiresAt = Math.min(expiresAt, ruling.expiresAt ?? expiresAt)
   }
@@ -40,9 +40,26 @@ export const ruled = Effect.fnUntraced(function* (
 })
 
 /** The question that a guard's Ask is. */
-export const questionOf = (guard: string, { expiresAt, reason }: Asking, digest: string): Guard.Question => ({
+export const questionOf = (guard: string, { expiresAt, once, reason }: Asking, digest: string): Guard.Question => ({
   guard,
   reason,
   digest,
-  ...defined({ expiresAt })
+  ...defined({ expiresAt, once })
 })
+
+/** A question that nobody grants. */
+export interface Open {
+  readonly question: Guard.Question
+  readonly ruling: Exclude<Guard.Ruling, { readonly _tag: "Granted" }>
+}
+
+/** What becomes of several questions about one call: they wait if one does, and end with the first. */
+export const together = (open: readonly [Open, ...ReadonlyArray<Open>]): Open["ruling"] => {
+  const rulings = open.map(({ ruling }) => ruling)
+  const strictest =
+    rulings.find(({ _tag }) => _tag === "Wait") ??
+    rulings.find((ruling) => ruling._tag === "TellModel" && ruling.open !== true) ??
+    open[0].ruling
+  const expiresAt = Math.min(...rulings.map((ruling) => ruling.expiresAt ?? Number.POSITIVE_INFINITY))
+  return Number.isFinite(expiresAt) ? { ...strictest, expiresAt } : strictest
+}

@@ -124,6 +124,7 @@ export const RunEvent = Schema.Union([
     ...call,
     digest: Str,
     guard: Str,
+    also: optionalKey(List(Str)),
     reason: optionalKey(Str),
     expiresAt: optionalKey(Num),
     reservations: optionalKey(Reservations),

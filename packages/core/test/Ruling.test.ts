@@ -104,6 +104,64 @@ describe("rulings on a question", () => {
     })
   )
 
+  const asks = (parts: Partial<Extract<Guard.Verdict, { readonly _tag: "Ask" }>>) =>
+    judging(({ proposal }) => (proposal._tag === "Call" ? { _tag: "Ask", reason: "why?", ...parts } : Guard.allow))
+
+  it.effect("all who ask about a call are one question with every reason, which ends with the first of them", () =>
+    Effect.gen(function* () {
+      const { events, here, outcome, ran } = yield* driven(asks({ expiresAt: 500 }))
+      expect(outcome).toMatchObject({ _tag: "Suspended", waiting: [{ id: "t1.0", guard: "core", expiresAt: 500 }] })
+      expect(only(events, "ApprovalRequested")).toMatchObject([
+        { guard: "core", also: ["judge"], reason: "pay needs approval; judge: why?", expiresAt: 500 }
+      ])
+      const alone = yield* driven(ruling(() => ({ _tag: "Wait" })))
+      expect(only(alone.events, "ApprovalRequested")[0]).not.toHaveProperty("also")
+      expect(ran).toEqual([])
+      yield* here(expectValid(runId))
+    })
+  )
+
+  it.effect("only what is not granted is asked", () =>
+    Effect.gen(function* () {
+      const half = (known: string) => ruling((_, { guard }) => (guard === known ? granted : { _tag: "Wait" }))
+      const first = yield* driven(Layer.merge(asks({}), half("core")))
+      expect(first.outcome).toMatchObject({ waiting: [{ guard: "judge", reason: "why?" }] })
+      const second = yield* driven(Layer.merge(asks({}), half("judge")))
+      expect(second.outcome).toMatchObject({ waiting: [{ guard: "core", reason: "pay needs approval" }] })
+      expect(only(second.events, "VerdictGiven")).toMatchObject([{ guard: "ruler", on: "t1.0", verdict: "Allow" }])
+    })
+  )
+
+  it.effect("an Ask that is about this call alone is not granted", () =>
+    Effect.gen(function* () {
+      const { outcome } = yield* driven(
+        Layer.merge(
+          asks({ once: true }),
+          ruling(() => granted)
+        )
+      )
+      expect(outcome).toMatchObject({ _tag: "Suspended", waiting: [{ guard: "judge", reason: "why?" }] })
+    })
+  )
+
+  it.effect("of several questions about a call one that waits makes it wait, and one that is new is asked", () =>
+    Effect.gen(function* () {
+      const told = { _tag: "TellModel", message: "later" } as const
+      const by = (core: Guard.Ruling, judge: Guard.Ruling) =>
+        driven(
+          Layer.merge(
+            asks({}),
+            ruling((_, { guard }) => (guard === "core" ? core : judge))
+          )
+        )
+      expect((yield* by(told, { _tag: "Wait" })).outcome).toMatchObject({ _tag: "Suspended" })
+      const fresh = yield* by({ ...told, open: true }, told)
+      expect(only(fresh.events, "ApprovalRequested")).toMatchObject([{ guard: "core", also: ["judge"] }])
+      const known = yield* by({ ...told, open: true }, { ...told, open: true })
+      expect(only(known.events, "ApprovalRequested")).toEqual([])
+    })
+  )
+
   it.effect("a call that is told gets its result at once, and its request stays open; asked again, none is added", () =>
     Effect.gen(function* () {
       const { events, here, outcome } = yield* driven(ruling(() => ({ _tag: "TellModel", message: "later" })))

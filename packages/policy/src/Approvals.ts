@@ -5,8 +5,8 @@
  * may answer, and `scope: "run"` is recorded and means nothing.
  *
  * Invariants
- *   V1  A grant lets pass what the same guard asks about the same tool with the same arguments, nothing else; a Deny or a
- *       Stop of any guard counts all the same.
+ *   V1  A grant lets pass what the guards that the person was asked for ask about the same tool with the same arguments,
+ *       nothing else; a Deny or a Stop of any guard counts all the same, and so does an Ask that says `once`.
  *   V2  A yes to a call that did not wait (tell-model) lets one repeated call pass, however often it was said or the process died.
  *   V3  Nobody answers under the agent's own name, or under none; where this plugin is missing, nobody answers at all.
  *   V4  Everything that it knows is folded from the events: another process knows the same.
@@ -115,7 +115,7 @@ const guard = ({ expiresAfter, mode, modes }: Checked): Guard.Guard =>
       proposal._tag === "Step" && memory.news.length > 0 ? Guard.nudge(memory.news.join("\n")) : Guard.allow,
     rule: ({ memory, proposal }, question) => {
       const call = proposal._tag === "Call" ? proposal.call : undefined
-      const note = call === undefined ? undefined : Grants.find(memory, question, call.callId)
+      const note = call === undefined || question.once === true ? undefined : Grants.find(memory, question, call.callId)
       if (note !== undefined) return { _tag: "Granted", note }
       return Effect.map(Clock.currentTimeMillis, (now): Guard.Ruling => {
         const until = Number.isFinite(expiresAfter) ? { expiresAt: now + expiresAfter } : {}

@@ -240,7 +240,8 @@ const checkCall = (settings: Settings, memory: Spending, { ahead, call, calls }:
     case "final-answer":
       return Guard.deny(message)
     case "ask":
-      return Guard.ask(message)
+      // A yes grants one more budget, not this call for ever.
+      return { _tag: "Ask", reason: message, once: true }
   }
 }
 

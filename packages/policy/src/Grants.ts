@@ -10,7 +10,8 @@ import type { Guard, RunEvent } from "@waystone/core"
 /** What was asked, and not answered yet. */
 interface Request {
   readonly name: string
-  readonly key: string
+  /** One for each guard that asked. */
+  readonly keys: ReadonlyArray<string>
   /** Its call did not wait. */
   readonly deferred: boolean
   readonly expiresAt?: number
@@ -63,7 +64,8 @@ export const find = ({ always, once }: Memory, asked: Asked, callId: string): No
 /** True if the same question of an earlier call can still be answered. */
 export const isOpen = ({ requests }: Memory, asked: Asked, now: number): boolean =>
   Object.values(requests).some(
-    ({ deferred, expiresAt = Number.POSITIVE_INFINITY, key }) => deferred && key === keyOf(asked) && expiresAt > now
+    ({ deferred, expiresAt = Number.POSITIVE_INFINITY, keys }) =>
+      deferred && keys.includes(keyOf(asked)) && expiresAt > now
   )
 
 /** `name` is the guard whose verdicts use the grants up. */
@@ -91,9 +93,10 @@ export const fold =
 type Of<Tag extends RunEvent.RunEvent["_tag"]> = RunEvent.Of<Tag>
 
 const asked = (memory: Memory, event: Of<"ApprovalRequested">): Memory => {
-  const { callId, expiresAt, mode, name } = event
+  const { also = [], callId, digest, expiresAt, mode, name } = event
   const until = expiresAt === undefined ? {} : { expiresAt }
-  const request: Request = { name, key: keyOf(event), deferred: mode === "tell-model", ...until }
+  const keys = [event.guard, ...also].map((guard) => keyOf({ guard, digest }))
+  const request: Request = { name, keys, deferred: mode === "tell-model", ...until }
   return { ...memory, requests: { ...memory.requests, [callId]: request } }
 }
 
@@ -106,13 +109,13 @@ const answered = (memory: Memory, { answer, by, callId }: Of<"CallAnswered">): M
   const request = memory.requests[callId]
   if (request === undefined) return memory
   const next = closed(memory, callId)
-  const { deferred, key, name } = request
-  const grant = { from: callId, by }
+  const { deferred, keys, name } = request
+  const grants: { readonly [key: string]: Grant } = Object.fromEntries(keys.map((key) => [key, { from: callId, by }]))
   if (answer._tag === "Approve") {
-    const always = answer.scope === "run" ? { ...next.always, [key]: grant } : next.always
+    const always = answer.scope === "run" ? { ...next.always, ...grants } : next.always
     if (!deferred) return { ...next, always }
     const news = `${by} confirmed ${name} (${callId}). It is executed when you call it again with the same arguments.`
-    return { ...next, always, once: { ...next.once, [key]: grant }, news: [...next.news, news] }
+    return { ...next, always, once: { ...next.once, ...grants }, news: [...next.news, news] }
   }
   if (answer._tag !== "Deny" || !deferred) return next
   const news = `${by} refused ${name} (${callId}): ${answer.reason}. Do not call it again with the same arguments.`

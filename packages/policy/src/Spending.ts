@@ -32,7 +32,7 @@ export interface Spending {
   readonly turn?: number
   /** Calls that have begun. */
   readonly calls: ReadonlyArray<string>
-  /** What a person was asked about, by this guard: a call id, or `s<turn>`. */
+  /** What a person was asked about, by this guard or by it too: a call id, or `s<turn>`. */
   readonly asked: ReadonlyArray<string>
   /** How often a person has granted the budget once more. */
   readonly grants: number
@@ -77,7 +77,9 @@ export const fold = (before: Spending, event: RunEvent.RunEvent): Spending => {
 const asking = (before: Spending, event: RunEvent.RunEvent): Spending => {
   switch (event._tag) {
     case "ApprovalRequested":
-      return event.guard === guardName ? { ...before, asked: [...before.asked, event.callId] } : before
+      return event.guard === guardName || event.also?.includes(guardName) === true
+        ? { ...before, asked: [...before.asked, event.callId] }
+        : before
     case "CallAnswered": {
       if (!before.asked.includes(event.callId)) return before
       const asked = before.asked.filter((id) => id !== event.callId)

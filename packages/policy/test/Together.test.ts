@@ -82,18 +82,91 @@ describe("a yes for the rest of the Run, and the permissions", () => {
     })
   )
 
-  it.effect("answers one of two who ask about the same call; the other asks for itself", () =>
+  const pays = permissions({
+    rules: [
+      { name: "pays", action: "ask", tools: ["pay"] },
+      { action: "allow", tools: ["hold"] }
+    ]
+  })
+
+  it.effect(
+    "answers the tool that needs approval and the rule that asks about it at once, in another process too",
+    () =>
+      Effect.gen(function* () {
+        const { process, ran } = yield* office([pay(1), pay(1), pay(1), text("done")])
+        const here = () => process(Layer.merge(approvals(), pays))
+        expect(yield* here()(start)).toMatchObject({
+          waiting: [
+            { id: "t1.0", guard: "core", reason: "pay needs approval; permissions: pay needs approval (rule pays)" }
+          ]
+        })
+        yield* here()(approve("t1.0", { scope: "run" }))
+        expect(yield* here()(resume)).toMatchObject({ _tag: "Completed" })
+        expect(ran).toEqual(["pay 1", "pay 1", "pay 1"])
+        expect(yield* here()(only("ApprovalRequested"))).toMatchObject([{ also: ["permissions"] }])
+      })
+  )
+
+  it.effect("answers both where the call did not wait, for one repeated call", () =>
     Effect.gen(function* () {
-      const { process, ran } = yield* office([pay(1), pay(1), pay(1), text("done")])
+      const { process, ran } = yield* office([
+        calls([
+          ["pay", { amount: 1 }],
+          ["hold", {}]
+        ]),
+        pay(1),
+        pay(1),
+        text("done")
+      ])
+      const here = process(Layer.mergeAll(approvals({ mode: "tell-model", modes: { hold: "wait" } }), pays))
+      yield* here(start)
+      yield* here(approve("t1.0"))
+      yield* here(approve("t1.1"))
+      yield* here(resume)
+      expect(ran).toEqual(["pay 1"])
+      expect((yield* here(only("ToolCallCompleted"))).map(({ callId, ending }) => [callId, ending])).toContainEqual([
+        "t3.0",
+        "deferred"
+      ])
+    })
+  )
+
+  it.effect("does not answer a guard that did not ask then", () =>
+    Effect.gen(function* () {
+      const { process, ran } = yield* office([pay(1), pay(1), text("done")])
+      const rules = [{ name: "sum", action: "ask", tools: ["pay"], when: { amount: { totalAbove: 1 } } }] as const
       const here = process(
-        Layer.merge(approvals(), permissions({ rules: [{ name: "pays", action: "ask", tools: ["pay"] }] }))
+        Layer.merge(approvals(), permissions({ rules: [...rules, { action: "allow", tools: ["pay"] }] }))
       )
-      expect(yield* here(start)).toMatchObject({ waiting: [{ id: "t1.0", guard: "core" }] })
+      yield* here(start)
       yield* here(approve("t1.0", { scope: "run" }))
       expect(yield* here(resume)).toMatchObject({ waiting: [{ id: "t2.0", guard: "permissions" }] })
-      yield* here(approve("t2.0", { scope: "run" }))
-      expect(yield* here(resume)).toMatchObject({ _tag: "Completed" })
-      expect(ran).toEqual(["pay 1", "pay 1", "pay 1"])
+      expect(ran).toEqual(["pay 1"])
+    })
+  )
+
+  it.effect("is one yes to the budget, also where the tool needs approval: used up once more, it asks again", () =>
+    Effect.gen(function* () {
+      const { process, ran } = yield* office([...[1, 2, 3, 4, 5].map(() => pay(1)), text("done")])
+      const here = process(Layer.merge(approvals(), Budget.layer({ calls: 2, onExhausted: "ask" })))
+      yield* here(start)
+      for (const [callId, scope] of [
+        ["t1.0", "call"],
+        ["t2.0", "call"],
+        ["t3.0", "run"],
+        ["t5.0", "run"]
+      ] as const) {
+        yield* here(approve(callId, { scope }))
+        yield* here(resume)
+      }
+      expect(ran).toHaveLength(5)
+      const asked = (yield* here(only("ApprovalRequested"))).map(({ also, callId, guard }) => [callId, guard, also])
+      expect(asked).toEqual([
+        ["t1.0", "core", undefined],
+        ["t2.0", "core", undefined],
+        ["t3.0", "core", ["budget"]],
+        ["t5.0", "budget", undefined]
+      ])
     })
   )
 
