@@ -115,7 +115,7 @@ describe("paths", () => {
         Effect.map(explain({ tool: "write", effect: "unsafe", arguments: { path } }), ({ action }) => action)
       expect(yield* at(`${process.cwd()}/new`)).toBe("allow")
       expect(yield* at(`${process.cwd()}/../new`)).toBe("deny")
-    }).pipe(Effect.provide(Permissions.layer(inside)), Effect.provide(NodeServices.layer))
+    }).pipe(Effect.provide(Permissions.layer(inside).pipe(Layer.provideMerge(NodeServices.layer))))
   )
 
   it.live("P2 a look-up that fails denies, whatever later rules say", () =>
@@ -133,7 +133,11 @@ describe("paths", () => {
       }
       const decision = yield* Permissions.Permissions.use(({ explain }) =>
         explain({ tool: "write", effect: "unsafe", arguments: { path: "a.ts" } })
-      ).pipe(Effect.provide(Permissions.layer(rules)), Effect.provide(broken), Effect.provide(NodeServices.layer))
+      ).pipe(
+        Effect.provide(
+          Permissions.layer(rules).pipe(Layer.provideMerge(broken), Layer.provideMerge(NodeServices.layer))
+        )
+      )
       expect(decision).toEqual({
         action: "deny",
         rule: "x",
