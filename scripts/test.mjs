@@ -32,7 +32,12 @@ const checks = [
 ]
 const tests = [
   ["tests", () => run("vitest run")],
-  ...(isFull === "1" ? [["the long tests", () => run(`WAYSTONE_FULL=1 vitest run ${longer().join(" ")}`)]] : [])
+  ...(isFull === "1"
+    ? [
+        ["packed packages in a project of their own", () => run("node scripts/packed.mjs")],
+        ["the long tests", () => run(`WAYSTONE_FULL=1 vitest run ${longer().join(" ")}`)]
+      ]
+    : [])
 ]
 
 mkdirSync(cache, { recursive: true })
