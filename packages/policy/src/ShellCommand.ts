@@ -17,8 +17,19 @@ import * as Wildcard from "./Wildcard.ts"
 export interface ShellCommand {
   /** The words of each simple command; undefined for a word that is known only when it runs. */
   readonly commands: ReadonlyArray<ReadonlyArray<string | undefined>>
+  /** Every word in it: of commands, redirects, assignments and substitutions, in the order of the text. */
+  readonly words: ReadonlyArray<ShellWord>
   /** Why it is more than a sequence of simple commands; undefined if it is plain. */
   readonly beyond?: string
+  /** True if all of it was understood, so that nothing that it runs is missing here. */
+  readonly parsed: boolean
+}
+
+export interface ShellWord {
+  /** As it is written, quotes included. */
+  readonly text: string
+  /** What the program gets; undefined if that is known only when it runs. */
+  readonly value: string | undefined
 }
 
 /** In UTF-16 units. Longer ones are not read: nobody wrote a rule with them in mind. */
@@ -35,23 +46,31 @@ const indirect: ReadonlySet<string> = new Set(
 
 /** Reads a command of a POSIX shell or bash. */
 export const read = (text: string): ShellCommand => {
-  if (text.length > longest) return { commands: [], beyond: "it is very long" }
+  if (text.length > longest) return { ...unread, beyond: "it is very long" }
   try {
     const script = parse(text)
+    const words: Array<ShellWord> = []
     const commands: Array<ReadonlyArray<string | undefined>> = []
     let beyond: string | undefined = strange.test(text) ? "it contains control characters or odd spaces" : undefined
     const visit = (node: SyntaxNode): void => {
       beyond ??= unplain(node)
       if (node.type === "Command") commands.push(wordsOf(node))
+      if (node.type === "Word") words.push({ text: node.text, value: literal(node) })
       forEachChild(node, visit)
     }
     visit(script)
     if (commands.length === 0) beyond ??= "it runs nothing"
-    return { commands, ...(beyond === undefined ? undefined : { beyond }) }
+    const parsed = !strange.test(text) && (script.errors ?? []).length === 0
+    return { commands, words, parsed, ...(beyond === undefined ? undefined : { beyond }) }
   } catch {
-    return { commands: [], beyond: "it cannot be parsed" }
+    return { ...unread, beyond: "it cannot be parsed" }
   }
 }
+
+const unread = { commands: [], words: [], parsed: false }
+
+/** True if the program runs what its arguments or its input say, or changes what later words mean. */
+export const isIndirect = (program: string): boolean => indirect.has(baseOf(program))
 
 /** Shells differ in what they make of these. */
 // oxlint-disable-next-line no-control-regex -- control characters are what it looks for
@@ -93,7 +112,7 @@ const unplainCommand = ({ name, prefix }: Command): string | undefined => {
   if (prefix.length > 0) return "it begins with an assignment or a redirect"
   const program = name === undefined ? undefined : literal(name)
   if (program === undefined || program === "") return "its program is known only when it runs"
-  return indirect.has(baseOf(program)) ? `${program.slice(0, 80)} runs other programs` : undefined
+  return isIndirect(program) ? `${program.slice(0, 80)} runs other programs` : undefined
 }
 
 const wordsOf = ({ name, suffix }: Command): ReadonlyArray<string | undefined> => {
@@ -112,7 +131,8 @@ const literal = (word: Word): string | undefined => {
   return /^~|[=:]~/.test(word.text) ? undefined : word.value
 }
 
-const baseOf = (program: string): string => program.slice(program.lastIndexOf("/") + 1)
+/** A program's name without its folder. */
+export const baseOf = (program: string): string => program.slice(program.lastIndexOf("/") + 1)
 
 /** A pattern of a rule: words; see `PermissionPolicy`. */
 export interface Pattern {

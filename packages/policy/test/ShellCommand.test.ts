@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as ShellCommand from "../src/ShellCommand.ts"
 import { explained, type Policy } from "./support/office.ts"
 
 const status: Policy = { rules: [{ action: "allow", when: { command: { command: ["git status"] } } }] }
@@ -152,5 +153,29 @@ describe("shell commands", () => {
         reason: "it cannot be evaluated: the argument is not a text"
       })
     )
+  )
+})
+
+describe("ShellCommand.read", () => {
+  it.each([
+    ["cat < /a > b", ["cat", "/a", "b"]],
+    ["A=/a; cat $A", ["/a", "cat", undefined]],
+    ["echo `cat /a` ${B:-/b}", ["echo", undefined, "cat", "/a", undefined, "/b"]],
+    ["for f in /a; do cat '/b'; done", ["f", "/a", "cat", "/b"]],
+    ["cat ~/a {b,c} *", ["cat", undefined, undefined, undefined]]
+  ])("C2 gives every word of %j, with its value if that is known", (text, values) => {
+    const { parsed, words } = ShellCommand.read(text)
+    expect(parsed).toBe(true)
+    expect(words.map(({ value }) => value)).toEqual(expect.arrayContaining(values))
+    expect(words.filter(({ value }) => value === undefined)).toHaveLength(
+      values.filter((value) => value === undefined).length
+    )
+  })
+
+  it.each(["cat 'x", "(", "a\u0000b", `echo ${"x".repeat(20_000)}`])(
+    "says that not all of %j was understood",
+    (text) => {
+      expect(ShellCommand.read(text).parsed).toBe(false)
+    }
   )
 })
