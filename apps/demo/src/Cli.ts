@@ -27,6 +27,7 @@ import * as Choice from "./model/Choice.ts"
 import { Project, type Begun } from "./Project.ts"
 import { newRunId } from "./RunId.ts"
 import * as RunTests from "./RunTests.ts"
+import * as Sandbox from "./Sandbox.ts"
 import * as Scenario from "./scenario/Scenario.ts"
 import * as Layers from "./Layers.ts"
 import * as Drive from "./Drive.ts"
@@ -69,6 +70,7 @@ const config = {
     Flag.optional
   ),
   testLimit: Options.testLimit,
+  testNetwork: Options.testNetwork,
   policy: Options.policy,
   ...Options.model,
   crashRun: Flag.String("crash-run").pipe(
@@ -164,7 +166,7 @@ const dying = Effect.fnUntraced(function* (store: Stores.Store) {
 
 export const demo = Command.make("demo", config).pipe(
   Command.withSharedFlags(Options.flags),
-  Command.withHandler(({ crashRun, json, store: asked, testLimit, ...flags }) =>
+  Command.withHandler(({ crashRun, json, store: asked, testLimit, testNetwork, ...flags }) =>
     Effect.gen(function* () {
       const what = yield* wanted(flags)
       const store = yield* Stores.parse(asked)
@@ -178,6 +180,7 @@ export const demo = Command.make("demo", config).pipe(
       Effect.provide(View.layer({ json })),
       Effect.provideService(TerminalApprover.Asks, !json),
       Effect.provideService(RunTests.Limit, Duration.seconds(testLimit)),
+      Effect.provideService(Sandbox.Network, testNetwork),
       spoken
     )
   ),

@@ -17,6 +17,8 @@ const said = "it lies outside of the project's folder"
  * many take options that write files or run programs.
  */
 export const policy: Permissions.Policy = {
+  // The shell is the one tool that is OpenWorld: once it has brought anything into the Run, edits and tests ask, too.
+  afterUntrusted: "ask",
   rules: [
     { name: "outside", action: "deny", when: { path: outside }, reason: said },
     { name: "outside", action: "deny", when: { "files.*.path": outside }, reason: said },

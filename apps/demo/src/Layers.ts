@@ -21,6 +21,7 @@ import type { Choice } from "./model/Choice.ts"
 import * as Models from "./model/Models.ts"
 import { Project, type ProjectError } from "./Project.ts"
 import * as RunTests from "./RunTests.ts"
+import * as Sandbox from "./Sandbox.ts"
 import type { Scenario } from "./scenario/Scenario.ts"
 import * as Stores from "./Stores.ts"
 
@@ -50,8 +51,12 @@ interface Wanted {
   readonly scenario?: Scenario | undefined
 }
 
-/** On in every Run. Their options are ours, so they are right. */
-const policies = Layer.orDie(Layer.mergeAll(Budget.layer(budget), LoopGuard.layer(), Sanitizer.layer()))
+/** On in every Run. Their options are ours, so they are right. Where nothing hides our keys, their values are taken out. */
+const policies = Layer.unwrap(
+  Effect.map(Models.keys, (values) =>
+    Layer.orDie(Layer.mergeAll(Budget.layer(budget), LoopGuard.layer(), Sanitizer.layer({ values })))
+  )
+)
 
 /** The store is opened last, when it is certain that it does not lie in the folder. */
 export const layer = ({
@@ -67,16 +72,16 @@ export const layer = ({
   const opened = Layer.unwrap(
     Project.use(({ folder }) => Effect.as(Stores.outside(store, folder), Stores.layer(store)))
   )
-  const wrapped = Layer.mergeAll(
-    changed(Folder.Folder, folder, scenario?.folder),
-    changed(CommandRunner.CommandRunner, marked, scenario?.runner),
-    opened
-  )
+  const runner = (kind: Sandbox.Kind) => changed(CommandRunner.CommandRunner, sandboxed(kind, store), scenario?.runner)
+  const wrapped = Layer.mergeAll(changed(Folder.Folder, folder, scenario?.folder), runner("confined"), opened)
   return Layer.mergeAll(
     FileTools.layer,
     DefaultPolicy.layer(policy),
     RunTests.layer,
-    Layer.unwrap(Project.use(({ folder }) => Effect.succeed(Shell.layer({ cwd: folder })))),
+    Layer.provide(
+      Layer.unwrap(Project.use(({ folder }) => Effect.succeed(Shell.layer({ cwd: folder })))),
+      runner("hidden")
+    ),
     Policy.layer,
     OwnGuard.layer(store),
     TerminalApprover.layer,
@@ -114,6 +119,18 @@ const changed = <I, S, E, R>(
     key,
     Effect.flatMap(Layer.build(layer), (context) => change(Context.get(context, key)))
   )
+
+/** What runs the project's code, or the agent's commands. */
+const sandboxed = (kind: Sandbox.Kind, store: Stores.Store) =>
+  Layer.effect(
+    CommandRunner.CommandRunner,
+    Effect.gen(function* () {
+      const { folder } = yield* Project
+      const { run } = yield* CommandRunner.CommandRunner
+      const wrap = yield* Sandbox.make(kind, store, folder)
+      return { run: (command) => run({ ...command, argv: wrap(command.argv) }) }
+    })
+  ).pipe(Layer.provide(marked))
 
 /** Whatever the agent starts is known by its environment. */
 const marked: Layer.Layer<CommandRunner.CommandRunner, CommandRunner.CommandOptionsInvalid, ChildProcessSpawner> =

@@ -1,60 +1,13 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { type ChildProcess, spawn } from "node:child_process"
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
+import { existsSync, readFileSync } from "node:fs"
+import { dirname, join } from "node:path"
 import { vi } from "vitest"
-import type * as Script from "../../../packages/models/test/servers/Script.ts"
-import { serve } from "../../../packages/models/test/servers/serve.ts"
-import * as Wire from "../../../packages/models/test/servers/Wire.ts"
-import * as OwnGuard from "../src/approval/OwnGuard.ts"
-import { finished, own, standardFile, start, startWith } from "./process.ts"
-import { bundle } from "./paths.ts"
+import { calling, done, eventsOf, folder, idIn, model, program, shell, tests } from "./misled.ts"
+import { finished, own, start } from "./process.ts"
 
 vi.setConfig({ testTimeout: 120_000 })
-
-const program = join(bundle, "main.mjs")
-const done = (...args: ReadonlyArray<string>) => Effect.promise(() => finished(start(...args)))
-const idIn = (text: string) => /demo-[0-9a-f-]{36}/.exec(text)?.[0] ?? ""
-
-/** A folder of the user's, whose tests pass; `test` is what they do besides. */
-const folder = (test = ""): string => {
-  const path = join(own.temporary, "own")
-  mkdirSync(path)
-  writeFileSync(join(path, "package.json"), '{ "type": "module", "scripts": { "test": "node --test" } }')
-  writeFileSync(join(path, "a.test.js"), `import test from "node:test"\ntest("a", () => {})\n${test}\n`)
-  return path
-}
-
-type Call = Script.Call
-/** A model that calls these, one after the other, and then says that it is done. */
-const calling =
-  (...replies: ReadonlyArray<ReadonlyArray<Call>>): Script.Script =>
-  (body) => {
-    const said = Wire.objects(body["messages"]).filter(({ role }) => role === "assistant").length
-    const calls = replies[said]
-    return calls === undefined ? { text: "Done." } : { text: "", calls }
-  }
-const shell = (command: string): Call => ({ name: "shell", args: { command } })
-
-/** The model, and how the demo reaches it. */
-const model = Effect.fnUntraced(function* (script: Script.Script) {
-  const server = yield* serve({ protocol: "openai-chat", script, apiKey: "key" })
-  const flags = ["--model", "openai-compatible:llama", "--base-url", `${server.url}/v1`]
-  const env = { OPENAI_COMPATIBLE_API_KEY: "key" }
-  const demo = (...args: ReadonlyArray<string>) => Effect.promise(() => finished(startWith(env, ...args, ...flags)))
-  return { demo, env, flags, server }
-})
-
-/** The last events of that kind. */
-const eventsOf = (runId: string, tag: string) =>
-  Effect.map(done("events", runId, "--json"), ({ out }) =>
-    out
-      .trimEnd()
-      .split("\n")
-      .map((line) => Wire.object(Wire.object(Wire.parse(line))["event"]))
-      .filter(({ _tag }) => _tag === tag)
-  )
 
 /** The demo at a terminal of its own; what is typed goes to it. */
 const atTerminal = (env: Readonly<Record<string, string>>, args: ReadonlyArray<string>) => {
@@ -144,8 +97,10 @@ describe.skipIf(process.platform === "win32")("approvals in the demo", () => {
         "}"
       ].join("\n")
       const path = folder(attack)
+      // Without a sandbox, which would hide the store from them.
       const { demo } = yield* model(
-        calling([shell("touch marker"), { name: "run_tests" }], [shell(`node ${program} approve x t1.0`)])
+        calling([shell("touch marker"), tests], [shell(`node ${program} approve x t1.0`)]),
+        { PATH: dirname(process.execPath) }
       )
       const first = yield* demo("--dir", path, "do it")
       const runId = idIn(first.out)
@@ -211,21 +166,4 @@ describe.skipIf(process.platform === "win32")("approvals in the demo", () => {
       yield* Effect.promise(async () => approving)
     })
   )
-
-  it("refuses commands that name the demo or its store in any quoting, and no others", () => {
-    const places = [standardFile(), "runs.db"]
-    const refused = [
-      "npm run demo -- approve r t1.0",
-      "np'm' run \"demo\" -- deny r t1.0",
-      "n\\pm run demo",
-      `sqlite3 ${standardFile()} .dump`,
-      "cat ~/.local/share/waystone/runs.db",
-      "cat ru'n's.db-wal",
-      "env -u WAYSTONE_AGENT sh",
-      "node x.mjs demo approve r t1.0"
-    ]
-    expect(refused.filter((command) => OwnGuard.objection(command, places) === undefined)).toEqual([])
-    const allowed = ["npm test", "git status", "ls -la", "echo demonstrate", "npm run build"]
-    expect(allowed.filter((command) => OwnGuard.objection(command, places) !== undefined)).toEqual([])
-  })
 })

@@ -20,7 +20,7 @@ const command = Schema.decodeUnknownOption(Schema.Struct({ command: Schema.Strin
 const edit = Schema.decodeUnknownOption(
   Schema.Struct({ path: Schema.String, old_text: Schema.String, new_text: Schema.String })
 )
-const write = Schema.decodeUnknownOption(Schema.Struct({ path: Schema.String, content: Schema.String }))
+const write = Schema.decodeUnknownOption(Schema.Struct({ path: Schema.String, text: Schema.String }))
 
 /** The command of a shell call. */
 export const commandOf = ({ arguments: given, name }: Asked): Option.Option<string> =>
@@ -57,8 +57,8 @@ const body = (asked: Asked, present: string | undefined): ReadonlyArray<string> 
   }
   const written = name === FileTools.WriteFile.name ? write(given) : Option.none()
   if (Option.isSome(written)) {
-    const { content, path } = written.value
-    const diff = FileDiff.unified(path, present, content).trimEnd()
+    const { path, text } = written.value
+    const diff = FileDiff.unified(path, present, text).trimEnd()
     return diff === "" ? [`${path} stays as it is`] : diff.split("\n")
   }
   return given === undefined ? [] : JSON.stringify(given, undefined, 2).split("\n")

@@ -102,6 +102,13 @@ export const testLimit = Flag.Int("test-limit").pipe(
   Flag.withDefault(Duration.toSeconds(RunTests.Limit.defaultValue()))
 )
 
+export const testNetwork = Flag.Boolean("test-network").pipe(
+  Flag.withDescription(
+    "Let the project's tests reach the network. Where bubblewrap (Linux) can keep them from it they reach none by default"
+  ),
+  Flag.withDefault(false)
+)
+
 /** A file as the user names it; npm runs scripts in the package's folder and says where the user was. */
 export const file = Effect.fnUntraced(function* (name: Option.Option<string>) {
   const paths = yield* Path.Path

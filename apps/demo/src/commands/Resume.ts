@@ -11,6 +11,7 @@ import * as Layers from "../Layers.ts"
 import * as Choice from "../model/Choice.ts"
 import * as TerminalApprover from "../approval/TerminalApprover.ts"
 import * as RunTests from "../RunTests.ts"
+import * as Sandbox from "../Sandbox.ts"
 import * as Drive from "../Drive.ts"
 import { View } from "../View.ts"
 import { printer, said } from "./Print.ts"
@@ -18,8 +19,15 @@ import * as Options from "./Options.ts"
 
 export const resume = Command.make(
   "resume",
-  { run: Options.run, dir: Options.dir, testLimit: Options.testLimit, policy: Options.policy, ...Options.model },
-  ({ dir, policy: asked, run, testLimit, ...flags }) =>
+  {
+    run: Options.run,
+    dir: Options.dir,
+    testLimit: Options.testLimit,
+    testNetwork: Options.testNetwork,
+    policy: Options.policy,
+    ...Options.model
+  },
+  ({ dir, policy: asked, run, testLimit, testNetwork, ...flags }) =>
     Effect.gen(function* () {
       const { json, store } = yield* Options.kept
       const model = yield* Choice.parse(flags)
@@ -36,7 +44,11 @@ export const resume = Command.make(
         Drive.resume({ runId: run, store, model, folder, policy }),
         View.layer({ json })
       ).pipe(Effect.provideService(TerminalApprover.Asks, !json))
-    }).pipe(Effect.provideService(RunTests.Limit, Duration.seconds(testLimit)), spoken)
+    }).pipe(
+      Effect.provideService(RunTests.Limit, Duration.seconds(testLimit)),
+      Effect.provideService(Sandbox.Network, testNetwork),
+      spoken
+    )
 ).pipe(
   Command.withDescription(
     "Go on with a Run that was interrupted, is paused, or whose process died: nothing that was done is done again. The model is the one that is named now. One that rests because no model answered goes on when its time has come; before, it says when that is. Of one that has ended and whose folder is gone it says what came of it. Exits as the demo does"

@@ -65,6 +65,19 @@ const set = (name: string): Effect.Effect<Option.Option<Redacted.Redacted>> =>
     Option.filter((value) => Redacted.value(value).trim() !== "")
   )
 
+/** A shorter one would also hide what only looks like it. */
+const minKey = 8
+
+/** Every key that the environment holds, for any provider. */
+export const keys: Effect.Effect<ReadonlyArray<Redacted.Redacted>> = Effect.map(
+  Effect.forEach([...new Set(Object.values(providers).flatMap(({ keys }) => keys))], set),
+  (found) =>
+    found.flatMap((key) => {
+      const text = Option.match(key, { onNone: () => "", onSome: (value) => Redacted.value(value).trim() })
+      return text.length < minKey ? [] : [Redacted.make(text)]
+    })
+)
+
 /** Where the environment or the provider says. */
 const addressOf = Effect.fnUntraced(function* (provider: Choice.Provider) {
   const { address, addressIn } = providers[provider]
