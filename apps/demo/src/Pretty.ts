@@ -57,6 +57,12 @@ const worded = (style: Style, printed: Printed, shown: Shown): readonly [Printed
     }
     case "ToolProgress":
       return lines(printed, [style.dim(`    ${JSON.stringify(shown.value)}`)])
+    case "ChildProgress": {
+      const { path, update } = shown
+      return update._tag === "CallStarted"
+        ? lines(printed, [style.dim(`    ${path.join(" › ")} … ${update.name}`)])
+        : [printed, ""]
+    }
     case "Committed":
       return committed(style, printed, shown.event)
     case "Began":

@@ -16,9 +16,12 @@ import * as AgentTool from "./AgentTool.ts"
 import type { CheckpointStore } from "./CheckpointStore.ts"
 import * as Limits from "./Limits.ts"
 import type { Plugin } from "./Plugin.ts"
+import type { IsSubAgent } from "./SubAgent.ts"
 import type { IsExternal } from "./ToolOptions.ts"
 import type { ToolRecord } from "./RunEvent.ts"
 import * as Window from "./Window.ts"
+
+export { asTool } from "./SubAgent.ts"
 
 /** Time limits of one try of a model call. */
 export interface Timeouts {
@@ -161,9 +164,11 @@ const duplicate = (names: ReadonlyArray<string>): string | undefined =>
 
 type HandlerOf<T extends Tool.Any> = T extends IsExternal
   ? never
-  : Tool.RequiresHandler<T> extends true
-    ? Tool.Handler<T["name"]>
-    : never
+  : T extends IsSubAgent<infer R>
+    ? R
+    : Tool.RequiresHandler<T> extends true
+      ? Tool.Handler<T["name"]>
+      : never
 
 /** What driving a Run of an agent needs from its context. */
 export type Services<A> =

@@ -18,6 +18,7 @@ import * as Text from "./Text.ts"
 export type OutputSchema = Schema.Codec<unknown, unknown>
 
 export interface AgentOutput {
+  readonly schema: OutputSchema
   /** What the model is told of it. */
   readonly instructions: string
   /** The JSON of a reply that fits, as it is journaled; else what is wrong with it, for the model. */
@@ -38,6 +39,7 @@ export const make = (schema: OutputSchema): AgentOutput => {
     )
   const jsonSchema = JSON.stringify(Tool.getJsonSchemaFromSchema(schema))
   return {
+    schema,
     instructions:
       "When you are done, answer with JSON only, without any other text, that matches this JSON Schema:\n" + jsonSchema,
     decode,

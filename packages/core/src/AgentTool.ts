@@ -9,9 +9,11 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
 import type * as Toolkit from "effect/ai/Toolkit"
+import { defined } from "./Defined.ts"
 import { sha256 } from "./Digest.ts"
 import * as Limits from "./Limits.ts"
 import type { EffectClass, ToolRecord } from "./RunEvent.ts"
+import * as SubAgent from "./SubAgent.ts"
 import * as ToolName from "./ToolName.ts"
 import * as ToolOptions from "./ToolOptions.ts"
 
@@ -29,6 +31,8 @@ export interface AgentTool {
   readonly destructive: boolean
   readonly openWorld: boolean
   readonly sequential: boolean
+  /** The agent that a call starts a Run of; such a tool has no handler. */
+  readonly child: SubAgent.SubAgent | undefined
   readonly retryTimeout: boolean
   readonly timeout: Duration.Duration
   /** Encoded arguments to what the handler takes. Called once per execution (RI-036). */
@@ -46,6 +50,9 @@ export const make = (tool: Tool.Any): AgentTool => {
   const effect: EffectClass = read(Tool.Readonly) ? "readonly" : read(Tool.Idempotent) ? "idempotent" : "unsafe"
   const wire = ToolName.toWire(tool.name)
   const external = read(ToolOptions.External)
+  const child = read(SubAgent.Annotation)
+  // What a sub-agent says may come from whatever its own tools read.
+  const reads = child?.agent.tools.some(({ openWorld }) => openWorld) === true
   // Tool.Any hides which services its schemas need; the Run's context has them, by the type of RunR.
   const success = Schema.toCodecJson(tool.successSchema as Schema.Codec<unknown>)
   const failure = Schema.toCodecJson(tool.failureSchema as Schema.Codec<unknown>)
@@ -58,8 +65,9 @@ export const make = (tool: Tool.Any): AgentTool => {
     effect,
     external,
     destructive: tool.annotations.mapUnsafe.has(Tool.Destructive.key) && read(Tool.Destructive),
-    openWorld: tool.annotations.mapUnsafe.has(Tool.OpenWorld.key) && read(Tool.OpenWorld),
+    openWorld: (tool.annotations.mapUnsafe.has(Tool.OpenWorld.key) && read(Tool.OpenWorld)) || reads,
     sequential: read(ToolOptions.Sequential),
+    child,
     retryTimeout: read(ToolOptions.RetryTimeout),
     timeout: Limits.duration(read(ToolOptions.Timeout)),
     decode: lazy(() => Schema.decodeUnknownEffect(parameters)),
@@ -73,9 +81,11 @@ export const make = (tool: Tool.Any): AgentTool => {
         effect,
         ...(wire === tool.name ? undefined : { wire }),
         ...explicit(tool, "openWorld", Tool.OpenWorld),
+        ...(reads ? { openWorld: true } : undefined),
         ...explicit(tool, "destructive", Tool.Destructive),
         ...(external ? { external } : undefined),
-        ...(read(ToolOptions.Polling) ? { polling: true } : undefined)
+        ...(read(ToolOptions.Polling) ? { polling: true } : undefined),
+        ...(child === undefined ? undefined : { agent: child.agent.name, ...defined({ share: child.share }) })
       })
     )
   }

@@ -27,6 +27,8 @@ import * as ToolResult from "./ToolResult.ts"
 export interface Input {
   readonly runId: string
   readonly callId: string
+  /** Of a sub-agent's call: the call ids from the root down to it, as its wait has them. `runId` is the root's. */
+  readonly path?: ReadonlyArray<string>
   readonly answer: Answer
   /** Who answers; recorded. */
   readonly by: string

@@ -9,6 +9,7 @@ import type * as Effect from "effect/Effect"
 import type * as LanguageModel from "effect/ai/LanguageModel"
 import type { Agent } from "./Agent.ts"
 import type { AgentTool } from "./AgentTool.ts"
+import type { Call } from "./Calls.ts"
 import type { CheckpointStore } from "./CheckpointStore.ts"
 import type { Draining } from "./Drain.ts"
 import type { Stoppable } from "./Interruption.ts"
@@ -18,9 +19,12 @@ import type { ModelInfo, ModelSettings, Prices } from "./ModelInfo.ts"
 import type { ModelRetry } from "./ModelRetry.ts"
 import type { StopReason } from "./Outcome.ts"
 import type { Collected } from "./Plugin.ts"
+import type { EncodeFailed, PluginMissing, RunBusy, RunExists } from "./RunError.ts"
 import type { Draft, Reservations } from "./RunEvent.ts"
+import type { RunState } from "./RunState.ts"
 import type { Delta } from "./RunUpdate.ts"
 import type { SteadyTime } from "./SteadyTime.ts"
+import * as Tree from "./Tree.ts"
 
 /** How long a lease lasts (SPEC 6); it is renewed when two thirds are left. */
 export const leaseMillis = 10_000
@@ -49,9 +53,25 @@ export interface Attempt {
   readonly publish: (delta: Delta) => void
   /** What the guards said of each call in this Attempt. */
   readonly judged: Map<string, Judged>
+  readonly tree: Tree.Tree
+  /** Drives the Run of a sub-agent, until it ends or rests, with everything that this one was given. */
+  readonly drive: (child: Child) => Effect.Effect<RunState, ChildError>
   /** How many bytes messages and tools have; measured when a guard asks. */
   readonly sizes: { readonly messages: WeakMap<object, number>; tools?: number }
 }
+
+/** A Run below this one. */
+export interface Child {
+  readonly agent: Agent
+  readonly runId: string
+  /** The call that it belongs to. */
+  readonly call: Call
+  /** What comes before its AttemptStarted. */
+  readonly before: (state: RunState) => Effect.Effect<ReadonlyArray<Draft>, RunExists>
+  readonly denies: boolean
+}
+
+export type ChildError = JournalError | RunBusy | RunExists | EncodeFailed | PluginMissing
 
 export interface Model {
   readonly model: LanguageModel.LanguageModel
@@ -69,9 +89,13 @@ export interface Lease {
 export const toolOf = (attempt: Attempt, name: string): AgentTool | undefined =>
   attempt.agent.tools.find((tool) => tool.name === name)
 
-/** The limits that hold now: a reopened Run may have others than its agent. */
-export const limitsOf = ({ agent, journal }: Attempt): Limits.Limits =>
-  Limits.override(agent.limits, journal.state.limits)
+/** The limits that hold now: a reopened Run may have others than its agent, and a tree has fewer model calls left than each Run. */
+export const limitsOf = ({ agent, journal, tree }: Attempt): Limits.Limits => {
+  const { head, limits } = journal.state
+  const own = Limits.override(agent.limits, limits)
+  const maxTurns = head.turn + Tree.left(tree)
+  return maxTurns < own.maxTurns ? { ...own, maxTurns } : own
+}
 
 /** It may go on, with what was reserved for it; `drafts` are notes and nudges. */
 export interface Going {

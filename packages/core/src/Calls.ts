@@ -5,7 +5,7 @@
  */
 import type { Json } from "effect/Schema"
 import type * as Messages from "./Messages.ts"
-import type { EffectClass, Ending, ReplyPart, Reservations, RunEvent, ToolRecord, Wait } from "./RunEvent.ts"
+import type { EffectClass, Ending, ReplyPart, Reservations, Retry, RunEvent, ToolRecord, Wait } from "./RunEvent.ts"
 import { callId, callsOf } from "./RunHead.ts"
 import { wellFormed } from "./Text.ts"
 import * as ToolName from "./ToolName.ts"
@@ -49,6 +49,8 @@ export interface Call extends Messages.WireCall {
   readonly modelOutput?: ReadonlyArray<unknown>
   readonly isFailure?: boolean
   readonly waits?: ReadonlyArray<Wait>
+  /** Its sub-agent rests after a failure of its model. */
+  readonly retry?: Retry
   readonly child?: { readonly runId: string }
   readonly woken?: true
 }
@@ -137,6 +139,31 @@ export const superseded = (call: Call): Call =>
   waitsForAnswer(call)
     ? settle(call, failed("superseded", "Superseded by a new message from the user; not executed."))
     : call
+
+/** Its start is committed. */
+export const started = (call: Call, { child, effect, key, reservations }: EventOf<"ToolCallStarted">): Call => ({
+  ...without(call),
+  status: "started",
+  effect,
+  key,
+  starts: call.starts + 1,
+  // A sub-agent's call starts again whenever it goes on, and is not judged again.
+  ...(child === undefined ? undefined : { child, ...defined({ reservations }) })
+})
+
+/** A call whose sub-agent rested until then may go on. */
+export const due = (call: Call, at: number): Call =>
+  call.status === "child" && call.retry !== undefined && call.retry.wakeAt <= at
+    ? { ...without(call), status: "approved" }
+    : call
+
+/** What came between two starts is forgotten: the sub-agent is looked at anew. */
+const without = (call: Call): Call => {
+  const copy: { -readonly [Field in keyof Call]: Call[Field] } = { ...call }
+  delete copy.retry
+  delete copy.woken
+  return copy
+}
 
 /** The call with its result. */
 export const completed = (call: Call, event: EventOf<"ToolCallCompleted">): Call => ({

@@ -9,15 +9,24 @@ import * as WebCrypto from "effect/crypto/WebCrypto"
 import type { Agent } from "./Agent.ts"
 import * as Answers from "./Answers.ts"
 import type { CheckpointStore, StoreError } from "./CheckpointStore.ts"
-import { closing } from "./Finish.ts"
+import * as Descendants from "./Descendants.ts"
 import * as Input from "./Input.ts"
 import type { ReadError } from "./Journal.ts"
 import type { Draft } from "./RunEvent.ts"
 import * as Outside from "./Outside.ts"
-import { AnswerInvalid, type EncodeFailed, type Lift, lift, type RunNotFound, RunTerminal } from "./RunError.ts"
+import * as Route from "./Route.ts"
+import {
+  AnswerInvalid,
+  type EncodeFailed,
+  type Lift,
+  lift,
+  NotPending,
+  type RunIsChild,
+  type RunNotFound,
+  RunTerminal
+} from "./RunError.ts"
 import { isTerminal } from "./RunHead.ts"
 import * as Stored from "./Stored.ts"
-import { completed } from "./ToolCalls.ts"
 import { defined } from "./Defined.ts"
 
 /** Who acts; recorded. Default "user". */
@@ -33,9 +42,9 @@ export interface By {
 export const answer = (
   agent: Agent,
   input: Answers.Input
-): Effect.Effect<void, Lift<Answers.Refusal | RunNotFound>, CheckpointStore> =>
+): Effect.Effect<void, Lift<Answers.Refusal | RunNotFound | RunIsChild>, CheckpointStore> =>
   lift(
-    Outside.append(input.runId, (seen) => Answers.decide(agent, input, seen)).pipe(
+    (input.path === undefined || input.path.length === 0 ? own(agent, input) : below(agent, input, input.path)).pipe(
       Effect.catchTag("EncodeFailed", ({ detail }) => {
         const { callId, runId } = input
         return Effect.fail(new AnswerInvalid({ runId, callId, issues: detail }))
@@ -43,19 +52,39 @@ export const answer = (
     )
   )
 
+const own = (agent: Agent, input: Answers.Input) => append(input.runId, (seen) => Answers.decide(agent, input, seen))
+
+/** Answers a call of a sub-agent, as its own Run's, then tells the Runs above. */
+const below = (agent: Agent, { answer, by, callId, runId: rootId }: Answers.Input, path: ReadonlyArray<string>) =>
+  Effect.gen(function* () {
+    const root = yield* Outside.look(rootId)
+    yield* Route.root(rootId, root.head)
+    const { above, runId } = yield* Route.along(rootId, path)
+    const decide = (seen: Outside.Seen): Drafts<Answers.Refusal> =>
+      seen.head.parent?.rootId === rootId
+        ? Answers.decide(Route.agentOf(agent, seen.head) ?? agent, { runId, callId, answer, by }, seen)
+        : Effect.fail(new NotPending({ runId: rootId, callId }))
+    yield* Outside.append(runId, decide).pipe(
+      Effect.catchTag("RunNotFound", () => Effect.fail(new NotPending({ runId: rootId, callId }))),
+      // Whoever decided it before may have died before the Runs above were told.
+      Effect.tapErrorTag("AlreadyDecided", () => Route.wake(callId, above))
+    )
+    yield* Route.wake(callId, above)
+  })
+
 /**
  * Gives the Run a message of the user. It enters the history before the next model call; pending approvals and external
  * calls are superseded by it. `id` makes it safe to send again; by default it is random.
  */
 export const send = (
   input: By & { readonly message: Input.Message; readonly id?: string }
-): Effect.Effect<void, Lift<StoreError | EncodeFailed | RunNotFound | RunTerminal>, CheckpointStore> =>
+): Effect.Effect<void, Lift<StoreError | EncodeFailed | RunNotFound | RunIsChild | RunTerminal>, CheckpointStore> =>
   lift(
     Effect.gen(function* () {
       const { by, runId } = input
       const content = yield* Input.content("message", input.message)
       const id = input.id ?? (yield* WebCrypto.WebCrypto.use((crypto) => Effect.sync(() => crypto.randomUUID())))
-      yield* Outside.append(runId, ({ head }) => {
+      yield* append(runId, ({ head }) => {
         if (head.messages.includes(id)) return nothing
         if (isTerminal(head)) return Effect.fail(new RunTerminal({ runId, status: head.status }))
         return one({ _tag: "MessageReceived", id, content, ...defined({ by }) })
@@ -67,9 +96,13 @@ export const send = (
 export const pause = ({
   by = "user",
   runId
-}: By): Effect.Effect<void, Lift<StoreError | EncodeFailed | RunNotFound | RunTerminal>, CheckpointStore> =>
+}: By): Effect.Effect<
+  void,
+  Lift<StoreError | EncodeFailed | RunNotFound | RunIsChild | RunTerminal>,
+  CheckpointStore
+> =>
   lift(
-    Outside.append(runId, ({ head }) => {
+    append(runId, ({ head }) => {
       if (isTerminal(head)) return Effect.fail(new RunTerminal({ runId, status: head.status }))
       return head.paused === undefined ? one({ _tag: "PauseRequested", by }) : nothing
     })
@@ -85,27 +118,27 @@ export const cancel = ({
   runId
 }: By & { readonly reason?: string }): Effect.Effect<
   void,
-  Lift<ReadError | EncodeFailed | RunNotFound>,
+  Lift<ReadError | EncodeFailed | RunNotFound | RunIsChild>,
   CheckpointStore
 > => {
   const why = { by, ...defined({ reason }) }
   const requested: Draft = { _tag: "CancelRequested", ...why }
-  const finished: Draft = { _tag: "RunFinished", outcome: { _tag: "Cancelled", ...why } }
-  return lift(
-    Outside.append(runId, ({ entry, head }) => {
-      const { cancelled, status } = head
-      if (cancelled !== undefined || status === "completed" || status === "cancelled") return nothing
-      if (status === "running") return one(requested)
-      return Effect.map(Stored.load(runId, entry.seq), ({ calls }) => [
-        requested,
-        ...calls.flatMap((call) =>
-          call.status === "completed" ? [] : [completed(call, closing(call, { _tag: "Cancelled", by }))]
-        ),
-        finished
-      ])
-    })
-  )
+  const request = append(runId, ({ entry, head }): Drafts<ReadError> => {
+    const { cancelled, status } = head
+    if (cancelled !== undefined || status === "completed" || status === "cancelled") return nothing
+    if (status === "running") return one(requested)
+    return Effect.map(Stored.load(runId, entry.seq), (state) =>
+      Descendants.has(state) ? [requested] : [requested, ...Descendants.cancelled(state, why)]
+    )
+  })
+  return lift(Effect.andThen(request, Descendants.end(runId, why)))
 }
+
+type Drafts<E> = Effect.Effect<ReadonlyArray<Draft>, E, CheckpointStore>
+
+/** Appends to a root. */
+const append = <E>(runId: string, decide: (seen: Outside.Seen) => Drafts<E>) =>
+  Outside.append(runId, (seen) => Effect.andThen(Route.root(runId, seen.head), decide(seen)))
 
 const nothing: Effect.Effect<ReadonlyArray<Draft>> = Effect.succeed([])
 const one = (draft: Draft): Effect.Effect<ReadonlyArray<Draft>> => Effect.succeed([draft])

@@ -5,21 +5,22 @@
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as LanguageModel from "effect/ai/LanguageModel"
 import type { Agent } from "./Agent.ts"
-import { type Attempt, leaseMillis, type Model } from "./Attempt.ts"
-import { CheckpointStore, type Held, type StoreError } from "./CheckpointStore.ts"
+import { type Attempt, type Child, type ChildError, leaseMillis, type Model } from "./Attempt.ts"
+import { CheckpointStore, type StoreError } from "./CheckpointStore.ts"
 import { bounded } from "./Bounded.ts"
+import * as Debts from "./Debts.ts"
 import { Draining } from "./Drain.ts"
 import { canonical } from "./Digest.ts"
 import { Fallbacks } from "./Fallback.ts"
 import * as Feed from "./Feed.ts"
 import { Stoppable } from "./Interruption.ts"
 import { Journal, type JournalError } from "./Journal.ts"
-import type { Draft } from "./RunEvent.ts"
+import type { Draft, Wait } from "./RunEvent.ts"
 import * as Lease from "./Lease.ts"
+import * as Limits from "./Limits.ts"
 import * as Loop from "./Loop.ts"
 import { ModelInfo, ModelSettings, Prices } from "./ModelInfo.ts"
 import { ModelRetry } from "./ModelRetry.ts"
@@ -28,10 +29,11 @@ import { Owner } from "./Owner.ts"
 import { storable } from "./Storable.ts"
 import * as Plugin from "./Plugin.ts"
 import * as Recovery from "./Recovery.ts"
-import { type EncodeFailed, type OwnershipLost, PluginMissing, RunBusy, type RunExists } from "./RunError.ts"
+import { type OwnershipLost, PluginMissing, RunBusy, type RunExists } from "./RunError.ts"
 import type { RunState } from "./RunState.ts"
-import type { Delta } from "./RunUpdate.ts"
+import type { ChildProgress, Committed, Delta } from "./RunUpdate.ts"
 import * as SteadyTime from "./SteadyTime.ts"
+import * as Tree from "./Tree.ts"
 import * as Watch from "./Watch.ts"
 
 /** What a stream hears of a driven Run. Both are called in the middle of its work and must not throw or block. */
@@ -49,9 +51,11 @@ export interface Input extends Hooks {
   readonly before: (state: RunState) => Effect.Effect<ReadonlyArray<Draft>, RunExists>
   /** Plugins that this Run may go on without. */
   readonly without: ReadonlyArray<string>
+  /** Of a sub-agent's Run: where it comes in. */
+  readonly place?: Tree.Place
 }
 
-export type DriveError = JournalError | RunBusy | PluginMissing | RunExists | EncodeFailed
+export type DriveError = ChildError
 
 /** Drives the Run until it ends or rests, and gives its state. What is finished is flushed however this ends. */
 export const drive = (
@@ -78,26 +82,6 @@ const loop = (attempt: Attempt) => Effect.andThen(Recovery.settleForked(attempt)
 const lostTo = ({ journal, runId }: Attempt, lost: OwnershipLost): Effect.Effect<never, OwnershipLost | RunBusy> =>
   Effect.fail(journal.committedSeq === 0 ? new RunBusy({ runId, owner: "another start" }) : lost)
 
-/** What an ended Attempt could not write yet. It keeps the lease until then: who let it go writes nothing any more. */
-interface Owed {
-  readonly owner: string
-  /** Writes it, and lets the lease go. */
-  readonly pay: Effect.Effect<void, JournalError>
-}
-
-/** What this process owes to its stores, by run id. */
-const Debts: Context.Reference<WeakMap<CheckpointStore["Service"], Map<string, Owed>>> = Context.Reference(
-  "@waystone/core/Drive/Debts",
-  { defaultValue: () => new WeakMap() }
-)
-
-const owedTo = (store: CheckpointStore["Service"]): Effect.Effect<Map<string, Owed>> =>
-  Effect.map(Debts, (debts) => {
-    const owed = debts.get(store) ?? new Map<string, Owed>()
-    debts.set(store, owed)
-    return owed
-  })
-
 interface Claimed {
   readonly owner: string
   readonly epoch: number
@@ -113,7 +97,7 @@ const claim = Effect.fnUntraced(function* (
   const store = bounded(yield* CheckpointStore)
   const { isDead, name } = yield* Owner
   // What an Attempt of this process still owes comes first; a store that is away says so here.
-  const owed = yield* owedTo(yield* CheckpointStore)
+  const owed = yield* Debts.owedTo(yield* CheckpointStore)
   const debt = owed.get(runId)
   if (debt !== undefined)
     yield* Effect.catchIf(
@@ -139,7 +123,7 @@ const claim = Effect.fnUntraced(function* (
 })
 
 const prepare = Effect.fnUntraced(function* (
-  { agent, onCommit, publish, runId }: Input,
+  { agent, onCommit, place, publish, runId }: Input,
   { epoch, owner, seq }: Claimed,
   context: Context.Context<CheckpointStore | LanguageModel.LanguageModel>
 ): Effect.fn.Return<Attempt, JournalError, Scope.Scope> {
@@ -164,11 +148,13 @@ const prepare = Effect.fnUntraced(function* (
     },
     seq
   )
-  const owed = yield* owedTo(unlimited)
+  const owed = yield* Debts.owedTo(unlimited)
   const info = { runId, agent: agent.name, attempt: journal.state.head.attempts + 1 }
   if (plugins.observers.length > 0) observe = yield* Feed.make(plugins.observers, info)
   // Closed before the observers are: what is finished is committed whatever ended the Attempt.
-  yield* Effect.addFinalizer(() => closing(journal, store, { held: { runId, owner, epoch }, owed }))
+  yield* Effect.addFinalizer(() => Debts.closing(journal, store, { held: { runId, owner, epoch }, owed }))
+  const tree = treeOf(agent, runId, journal, place)
+  const draining = yield* Draining
   return {
     runId,
     epoch,
@@ -183,28 +169,43 @@ const prepare = Effect.fnUntraced(function* (
     now,
     wall,
     stoppable: new Stoppable(),
-    draining: yield* Draining,
+    draining,
     lease: Lease.make(store, { runId, owner, epoch }, [now, wall]),
     publish,
     judged: new Map(),
+    tree,
+    drive: (child) => Effect.provideContext(below(child, tree, publish), letsGo(context, draining, journal)),
     sizes: { messages: new WeakMap() }
   }
 })
 
-/** What an Attempt that ends still has to write, and whose Run it was. */
-interface Ending {
-  readonly held: Held
-  readonly owed: Map<string, Owed>
+const treeOf = (agent: Agent, runId: string, journal: Journal, place: Tree.Place | undefined): Tree.Tree => {
+  const turns = () => journal.state.head.turn + (journal.state.head.childTurns ?? 0)
+  const maxTurns = () => Limits.override(agent.limits, journal.state.limits).maxTreeTurns
+  return Tree.make(agent, runId, { turns, maxTurns }, place)
 }
 
-const closing = (journal: Journal, store: CheckpointStore["Service"], ending: Ending): Effect.Effect<void> =>
-  Effect.matchEffect(journal.close, {
-    onSuccess: () => Effect.void,
-    onFailure: (error) =>
-      error._tag === "StoreUnavailable"
-        ? Effect.forkDetach(later(journal, store, ending), { startImmediately: true }) // a claim may come at once
-        : Effect.void
-  })
+/** A pause of a Run reaches the ones below it as the end of their process does: they let go between two of their Steps. */
+const letsGo = <R>(context: Context.Context<R>, draining: Draining, journal: Journal): Context.Context<R> =>
+  Context.add(context, Draining, { begun: () => draining.begun() || journal.state.head.paused !== undefined })
+
+/** Drives a Run below another one. What it does is progress of the call. */
+const below = ({ agent, before, call, denies, runId }: Child, above: Tree.Tree, publish: Hooks["publish"]) => {
+  const { callId } = call
+  const told = (update: Exclude<Delta, ChildProgress> | Committed, path: ReadonlyArray<string> = []) =>
+    publish({ _tag: "ChildProgress", path: [callId, ...path], update })
+  const hooks: Hooks = {
+    onCommit: (entries) => entries.forEach(({ event, seq }) => told({ _tag: "Committed", seq, event })),
+    publish: (delta) => (delta._tag === "ChildProgress" ? told(delta.update, delta.path) : told(delta))
+  }
+  const span = { attributes: { "waystone.run.id": runId } }
+  const place = { above, callId, denies }
+  return Effect.withSpan(
+    drive({ agent, runId, before, without: [], place, ...hooks }),
+    `invoke_agent ${agent.name}`,
+    span
+  )
+}
 
 const modelOf = (context: Context.Context<LanguageModel.LanguageModel>): Model => ({
   model: Context.get(context, LanguageModel.LanguageModel),
@@ -212,36 +213,19 @@ const modelOf = (context: Context.Context<LanguageModel.LanguageModel>): Model =
   settings: Context.get(context, ModelSettings)
 })
 
-/** What is finished is written when the store is back, as long as nobody took the Run over (RI-134). */
-const later = (journal: Journal, store: CheckpointStore["Service"], { held, owed }: Ending): Effect.Effect<void> =>
-  Effect.suspend(() => {
-    const { owner, runId } = held
-    const pay = Effect.andThen(journal.close, Lease.release(store, held))
-    owed.set(runId, { owner, pay })
-    return Effect.retry(pay, {
-      schedule: Schedule.spaced("500 millis").pipe(Schedule.upTo({ times: 1200 })), // about ten minutes, whatever the clock
-      while: (error) => error._tag === "StoreUnavailable"
-    }).pipe(
-      Effect.ignore,
-      Effect.ensuring(
-        Effect.sync(() => {
-          if (owed.get(runId)?.owner === owner) owed.delete(runId)
-        })
-      )
-    )
-  })
-
 /** Stages what an Attempt begins with; false if the Run has ended. A recovery is committed at once, so that deaths are counted (RI-161). */
 const open = Effect.fnUntraced(function* (
   attempt: Attempt,
-  { before, without }: Input,
+  { before, place, without }: Input,
   { owner, recovered }: Claimed
 ): Effect.fn.Return<boolean, DriveError> {
   const { agent, journal, plugins, runId } = attempt
   const drafts = yield* before(journal.state)
   yield* Effect.forEach(drafts, storable, { discard: true })
   if (journal.state.outcome !== undefined && drafts.length === 0) return false
-  const missing = journal.state.plugins.filter((name) => !plugins.names.includes(name) && !without.includes(name))
+  // A sub-agent's Run never knew more plugins than its root, which was asked already, and may go on without some.
+  const asked = place === undefined ? journal.state.plugins : []
+  const missing = asked.filter((name) => !plugins.names.includes(name) && !without.includes(name))
   if (missing.length > 0) return yield* new PluginMissing({ runId, missing })
   const tools = yield* agent.records
   for (const draft of drafts) yield* journal.put(draft)
@@ -264,20 +248,28 @@ const open = Effect.fnUntraced(function* (
     ...(without.length === 0 ? undefined : { without }),
     ...(head.started && (head.answering ?? []).join() !== answering.join() ? { answering } : undefined)
   })
-  for (const callId of yield* expired(attempt)) yield* journal.put({ _tag: "WaitExpired", callId })
+  for (const { id, path } of yield* expired(attempt)) {
+    const [callId] = path ?? []
+    // It is over for the Run below, which says so when it is driven.
+    yield* journal.put(
+      callId === undefined || path === undefined
+        ? { _tag: "WaitExpired", callId: id }
+        : { _tag: "ChildWoken", callId, id, path }
+    )
+  }
   if (recovered) yield* journal.commit
   return true
 })
 
+type Expiring = Pick<Wait, "id" | "path" | "expiresAt">
+
 /** What nobody answered in time, by the store's clock as when answering. */
-const expired = ({ journal, runId, store, wall }: Attempt): Effect.Effect<ReadonlyArray<string>, StoreError> => {
+const expired = ({ journal, runId, store, wall }: Attempt): Effect.Effect<ReadonlyArray<Expiring>, StoreError> => {
   const { deferred, waits } = journal.state.head
-  const limited = [...waits.filter(({ path }) => path === undefined), ...deferred].filter(
-    ({ expiresAt }) => expiresAt !== undefined
-  )
+  const limited: ReadonlyArray<Expiring> = [...waits, ...deferred].filter(({ expiresAt }) => expiresAt !== undefined)
   if (limited.length === 0) return Effect.succeed([])
   return Effect.map(store.head(runId), (entry) => {
     const now = entry?.now ?? wall()
-    return limited.filter(({ expiresAt = now }) => expiresAt <= now).map(({ id }) => id)
+    return limited.filter(({ expiresAt = now }) => expiresAt <= now)
   })
 }

@@ -46,7 +46,8 @@ export const ToolRecord = Struct({
   destructive: optionalKey(Bool),
   external: optionalKey(Bool),
   polling: optionalKey(Bool),
-  agent: optionalKey(Str)
+  agent: optionalKey(Str),
+  share: optionalKey(Record(Str, Num))
 })
 export type ToolRecord = typeof ToolRecord.Type
 
@@ -126,6 +127,7 @@ export const LimitChanges = Struct({
   maxConsecutiveFailures: optionalKey(Num),
   maxCallsPerReply: optionalKey(Num),
   maxRepeats: optionalKey(Num),
+  maxTreeTurns: optionalKey(Num),
   activeTimeMs: optionalKey(Num)
 })
 export type LimitChanges = typeof LimitChanges.Type
@@ -156,7 +158,10 @@ export const ChildTotals = Struct({
   usage: Usage,
   costNanoUsd: optionalKey(Num),
   costUnknown: optionalKey(Schema.Literal(true)),
-  turns: Num
+  turns: Num,
+  calls: optionalKey(Num)
 })
+export type ChildTotals = typeof ChildTotals.Type
+
 export const Retry = Struct({ wakeAt: Num, count: Num, failure: Failure })
 export type Retry = typeof Retry.Type

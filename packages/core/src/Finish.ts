@@ -7,6 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { Attempt } from "./Attempt.ts"
 import type { Call, Settled } from "./Calls.ts"
+import * as ChildRun from "./ChildRun.ts"
 import type { JournalError } from "./Journal.ts"
 import type { StoredOutcome } from "./Outcome.ts"
 import * as Recovery from "./Recovery.ts"
@@ -27,15 +28,21 @@ import { defined } from "./Defined.ts"
 
 /** Stages the results and commits the outcome; if an outside event comes first, `Step.next` is asked again. */
 export const perform = Effect.fnUntraced(function* (
-  { journal, runId }: Attempt,
+  attempt: Attempt,
   ending: Ending
 ): Effect.fn.Return<void, JournalError> {
+  const { journal, runId } = attempt
   const outcome = stored(runId, ending)
   for (const call of journal.state.calls) {
-    if (call.status !== "completed") yield* journal.put(completed(call, closing(call, outcome)))
+    if (call.status === "completed") continue
+    yield* journal.put(isBelow(call) ? yield* ChildRun.end(attempt, call) : completed(call, closing(call, outcome)))
   }
   yield* journal.put({ _tag: "RunFinished", outcome }, { commit: true })
 })
+
+/** True if a sub-agent has a Run for the call; the Run that a fork's original has is not the fork's. */
+export const isBelow = ({ child, status }: Call): boolean =>
+  child !== undefined && status !== "in-doubt" && status !== "settled"
 
 /** The result of a call that is open when its Run ends. */
 export const closing = (call: Call, { _tag }: StoredOutcome): Settled => {

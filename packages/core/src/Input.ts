@@ -61,9 +61,11 @@ export const agent = (
   { invalid, name, tools }: Agent,
   context: Context.Context<never>
 ): Effect.Effect<void, ToolkitInvalid> => {
-  const missing = tools.find(({ external, tool }) => !external && !context.mapUnsafe.has(tool.id))
+  const missing = tools.find(({ child, external, tool }) => !external && !child && !context.mapUnsafe.has(tool.id))
   const detail = invalid ?? (missing && `${missing.name} has no handler: provide its toolkit's layer`)
-  return detail === undefined ? Effect.void : Effect.fail(new ToolkitInvalid({ agent: name, detail }))
+  if (detail !== undefined) return Effect.fail(new ToolkitInvalid({ agent: name, detail }))
+  const below = tools.flatMap(({ child }) => (child === undefined ? [] : [child.agent]))
+  return Effect.forEach(below, (child) => agent(child, context), { discard: true })
 }
 
 /** Plugins and guards whose names tell them apart in the journal. */
@@ -81,7 +83,7 @@ const twice = (names: ReadonlyArray<string>): string | undefined =>
 /** The limits that a Run can be reopened with. */
 export type Reopened = Pick<
   Limits.Options,
-  "maxTurns" | "maxConsecutiveFailures" | "maxCallsPerReply" | "maxRepeats" | "activeTime"
+  "maxTurns" | "maxConsecutiveFailures" | "maxCallsPerReply" | "maxRepeats" | "maxTreeTurns" | "activeTime"
 >
 
 export const limits = ({ name }: Agent, changes: Reopened): Effect.Effect<LimitChanges, ToolkitInvalid> => {

@@ -8,7 +8,9 @@ import type { Attempt } from "./Attempt.ts"
 import { type Call, maxArguments, type Settled as Decided, tooLong } from "./Calls.ts"
 import type { Limits } from "./Limits.ts"
 import type { Ending } from "./RunEvent.ts"
+import type { SubAgent } from "./SubAgent.ts"
 import * as ToolResult from "./ToolResult.ts"
+import * as Tree from "./Tree.ts"
 
 export interface Settled extends Decided {
   readonly error?: string
@@ -38,6 +40,12 @@ export const tooLarge = ({ arguments: args }: Call): Settled | undefined =>
   typeof args === "string" && args.startsWith(tooLong)
     ? failed("invalid", "ArgumentsTooLarge", `The arguments are longer than ${maxArguments} characters; not executed.`)
     : undefined
+
+/** A sub-agent that may not be called from here. */
+export const misplaced = ({ agent }: SubAgent, { tree }: Attempt): Settled | undefined => {
+  const refusal = Tree.refusal(tree, agent.name)
+  return refusal && failed("invalid", refusal.error, refusal.message)
+}
 
 /** There is no such tool (any more). */
 export const unknown = ({ name, status, wireName }: Call, { agent }: Attempt): Settled => {

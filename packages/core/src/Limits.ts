@@ -18,6 +18,13 @@ export interface Limits {
   readonly activeTime: Duration.Duration
   /** Deaths in one place that are recovered from; one more is Poisoned. Default 3. */
   readonly maxRecoveries: number
+  /**
+   * How many agents may stand below this one, each the tool of the one above it; a call that would be one more is answered
+   * with an error (RI-126). Default 4. In a tree the least of all agents on the way down counts.
+   */
+  readonly maxDepth: number
+  /** Model calls of the Run and of all sub-agents below it together. Default 4 × `maxTurns`. */
+  readonly maxTreeTurns: number
   /** When a count limit trips, the model gets one last turn without tools (RI-061). Default false. */
   readonly finalAnswer: boolean
   /**
@@ -39,14 +46,20 @@ export const defaults: Limits = {
   maxCallsPerReply: 16,
   activeTime: Duration.minutes(15),
   maxRecoveries: 3,
+  maxDepth: 4,
+  maxTreeTurns: 4 * 25,
   finalAnswer: false
 }
 
 export const make = ({ activeTime, ...counts }: Options = {}): Limits => ({
   ...defaults,
+  ...(counts.maxTurns === undefined ? undefined : { maxTreeTurns: ofTree(counts.maxTurns) }),
   ...counts,
   ...(activeTime === undefined ? undefined : { activeTime: duration(activeTime) })
 })
+
+/** Four Runs' worth, whatever one may have. */
+const ofTree = (maxTurns: number): number => maxTurns * 4
 
 /** A duration; what is none becomes 0, which `invalid` and Agent refuse with the field's name. */
 export const duration = (input: Duration.Input): Duration.Duration =>
@@ -68,6 +81,8 @@ const counts = [
   ["maxConsecutiveFailures", 1],
   ["maxCallsPerReply", 1],
   ["maxRecoveries", 0],
+  ["maxDepth", 0],
+  ["maxTreeTurns", 1],
   ["maxRepeats", 2]
 ] as const
 
@@ -77,6 +92,9 @@ export const override = (limits: Limits, changes: LimitChanges | undefined): Lim
   const { activeTimeMs, ...counts } = changes
   return {
     ...limits,
+    ...(counts.maxTurns === undefined
+      ? undefined
+      : { maxTreeTurns: Math.max(limits.maxTreeTurns, ofTree(counts.maxTurns)) }),
     ...counts,
     ...(activeTimeMs === undefined ? undefined : { activeTime: Duration.millis(activeTimeMs) })
   }

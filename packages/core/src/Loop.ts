@@ -17,6 +17,7 @@ import * as Rest from "./Rest.ts"
 import * as Step from "./Step.ts"
 import * as ToolCalls from "./ToolCalls.ts"
 import * as Turn from "./Turn.ts"
+import * as Unattended from "./Unattended.ts"
 
 /** Runs Steps until the Run has an outcome or rests, or, where the process is about to end, would begin something new. */
 export const run = Effect.fnUntraced(function* (attempt: Attempt): Effect.fn.Return<void, JournalError> {
@@ -50,7 +51,8 @@ const callModel = Effect.fnUntraced(function* (
   step: Extract<Step.Step, { readonly _tag: "CallModel" }>
 ): Effect.fn.Return<void, JournalError | Halted> {
   const judged = yield* Judge.step(attempt, step)
-  for (const draft of judged.drafts) if (!(yield* attempt.journal.put(draft))) return
+  const drafts = Unattended.refused(attempt.tree, judged.drafts, "Stop")
+  for (const draft of drafts) if (!(yield* attempt.journal.put(draft))) return
   if (judged._tag === "Go") yield* Turn.perform(attempt, { ...judged, ...step })
 })
 

@@ -101,7 +101,8 @@ export const resting = (
   runId: string,
   { head }: RunState
 ): RetryableFor<"ModelUnavailable" | "ModelTimeout"> | undefined => {
-  if (head.retry === undefined || head.paused !== undefined) return undefined
+  // What waits for a person is worth more than an error that says when to come back.
+  if (head.retry === undefined || head.paused !== undefined || head.waits.length > 0) return undefined
   const { failure, wakeAt } = head.retry
   const reason = Finish.retryReason(runId, failure)
   return new Retryable({ reason, wakeAt }) as RetryableFor<"ModelUnavailable" | "ModelTimeout">

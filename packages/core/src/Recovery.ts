@@ -13,6 +13,7 @@ import * as Effect from "effect/Effect"
 import * as Approval from "./Approval.ts"
 import { type Attempt, toolOf } from "./Attempt.ts"
 import type { Call } from "./Calls.ts"
+import * as ChildRun from "./ChildRun.ts"
 import { within } from "./Interruption.ts"
 import type { JournalError } from "./Journal.ts"
 import type { Draft } from "./RunEvent.ts"
@@ -36,6 +37,7 @@ const verdict = (attempt: Attempt, call: Call): Effect.Effect<Draft, JournalErro
     const ending = isEnding(attempt.journal.state)
     const { callId, name } = call
     // In a fork the key is another one, so there even an idempotent call is not simply run again.
+    if (call.child !== undefined && call.status === "started" && ending) return yield* ChildRun.end(attempt, call)
     const again = call.effect === "idempotent" && call.status === "started" && !ending
     if (again) return { _tag: "CallRequeued", callId, because: "idempotent" }
     const known = yield* ask(attempt, call)

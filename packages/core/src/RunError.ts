@@ -148,6 +148,10 @@ export class RunNotTerminal extends Schema.TaggedError<RunNotTerminal>()("RunNot
 }) {
   override readonly message = `Run ${this.runId} is ${this.status}: cancel it first${this.status === "waiting" ? ", or use force" : ""}.`
 }
+/** It is the Run of a sub-agent: it is driven, answered, cancelled and removed through its root, whose id this names. */
+export class RunIsChild extends Schema.TaggedError<RunIsChild>()("RunIsChild", { ...RunId, rootId: Schema.String }) {
+  override readonly message = `Run ${this.runId} is the Run of a sub-agent: do this with its root, ${this.rootId}.`
+}
 /** That call waits for no such answer. */
 export class NotPending extends Schema.TaggedError<NotPending>()("NotPending", Call) {
   override readonly message = `Run ${this.runId}: ${this.callId} waits for no such answer.`
@@ -244,6 +248,7 @@ export const FatalReason = Schema.Union([
   RunNotFound,
   RunTerminal,
   RunNotTerminal,
+  RunIsChild,
   NotPending,
   AlreadyDecided,
   DigestMismatch,

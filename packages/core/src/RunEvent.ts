@@ -151,7 +151,7 @@ export const RunEvent = Schema.Union([
   event("RunReopened", { by: Str, limits: optionalKey(LimitChanges) }),
   event("RunFinished", { outcome: StoredOutcome }),
   event("RunForked", { from: Struct({ runId: Str, seq: Num }), session: optionalKey(Str) }),
-  event("ChildSuspended", { callId: Str, runId: Str, waits: List(Wait) }),
+  event("ChildSuspended", { callId: Str, runId: Str, waits: List(Wait), retry: optionalKey(Retry) }),
   event("ChildWoken", { callId: Str, id: Str, path: List(Str) }),
   event("CompactionStarted", {
     throughTurn: Num,

@@ -13,6 +13,7 @@
  */
 import type { StoredOutcome } from "./Outcome.ts"
 import type { Answer, Parent, Retry, RunEvent, Wait } from "./RunEvent.ts"
+import { spent, spentBelow } from "./Spent.ts"
 import * as Usage from "./Usage.ts"
 import { defined } from "./Defined.ts"
 
@@ -61,6 +62,8 @@ export interface Head {
   readonly compacted?: { readonly throughTurn: number; readonly clearedTurn: number; readonly failedTurn?: number }
   readonly attempts: number
   readonly toolCalls: number
+  /** Model calls of sub-agents whose calls have a result. */
+  readonly childTurns?: number
   readonly usage: Usage.Usage
   readonly costNanoUsd?: number
   /** The price of some usage is not known, so `costNanoUsd` is a lower bound. */
@@ -193,7 +196,11 @@ const changes = (head: Head, event: RunEvent): Head => {
     case "PauseLifted":
       return settle(without(head, "paused"), event.at)
     case "CancelRequested":
-      return { ...head, cancelled: { by: event.by, ...defined({ reason: event.reason }) } }
+      // Whoever cancels may die before it has ended the sub-agents: a sweep does it then.
+      return {
+        ...(head.status === "waiting" ? { ...head, wakeAt: event.at } : head),
+        cancelled: { by: event.by, ...defined({ reason: event.reason }) }
+      }
     case "RunSuspended":
       return suspended(head, event)
     case "RunReopened":
@@ -216,28 +223,29 @@ const waitChanges = (head: Head, event: RunEvent): Head => {
   switch (event._tag) {
     case "ApprovalRequested": {
       const { at, callId, digest, expiresAt, guard, mode, name, reason } = event
-      const until = expiresAt === undefined ? undefined : { expiresAt }
+      const asked = { id: callId, name, digest, ...defined({ expiresAt }) }
       if (mode === "tell-model") {
         const others = head.deferred.filter(({ id }) => id !== callId) // asked again after a crash
-        return { ...head, deferred: [...others, { id: callId, name, digest, ...until }] }
+        return { ...head, deferred: [...others, asked] }
       }
-      const why = reason === undefined ? undefined : { reason }
-      return opened(head, { id: callId, kind: "approval", since: at, name, digest, guard, ...why, ...until })
+      return opened(head, { ...asked, kind: "approval", since: at, guard, ...defined({ reason }) })
     }
     case "ExternalRequested": {
       const { at, callId, digest, expiresAt, name } = event
-      const until = expiresAt === undefined ? undefined : { expiresAt }
-      return opened(head, { id: callId, kind: "external", since: at, name, digest, ...until })
+      return opened(head, { id: callId, kind: "external", since: at, name, digest, ...defined({ expiresAt }) })
     }
     case "CallInDoubt": {
-      const digest = event.digest === undefined ? undefined : { digest: event.digest }
-      return opened(head, { id: event.callId, kind: "in-doubt", since: event.at, name: event.name, ...digest })
+      const { at, callId, digest, name } = event
+      return opened(head, { id: callId, kind: "in-doubt", since: at, name, ...defined({ digest }) })
     }
     case "ChildSuspended":
       return { ...closed(head, event.callId), waits: [...closed(head, event.callId).waits, ...event.waits] }
     case "ChildWoken": {
       const waits = head.waits.filter((wait) => wait.id !== event.id || wait.path?.join() !== event.path.join())
-      return waits.length === head.waits.length ? head : settle({ ...head, waits }, event.at)
+      if (waits.length === head.waits.length) return head
+      // One sub-agent can go on while another one rests.
+      const rests = head.status === "waiting" && head.paused === undefined && head.retry !== undefined
+      return rests ? { ...head, waits, wakeAt: event.at } : settle({ ...head, waits }, event.at)
     }
     case "CallAnswered":
       return decided(head, event.callId, event.answer, event.at)
@@ -287,7 +295,7 @@ const turnCompleted = (head: Head, event: EventOf<"TurnCompleted">): Head => ({
 
 const toolCallCompleted = (head: Head, event: EventOf<"ToolCallCompleted">): Head => {
   const { child } = event
-  const next = child === undefined ? head : spent(head, child.usage, child.costNanoUsd, child.costUnknown)
+  const next = child === undefined ? head : spentBelow(head, child)
   const ran = event.ending === "executed" || event.ending === "reconciled"
   return {
     ...next,
@@ -332,13 +340,6 @@ const forked = (head: Head, { at, session }: EventOf<"RunForked">): Head => {
     turnOpen: false
   }
 }
-
-const spent = (head: Head, usage: Usage.Usage, costNanoUsd: number | undefined, unknown?: true): Head => ({
-  ...head,
-  usage: Usage.add(head.usage, usage),
-  ...(costNanoUsd === undefined ? undefined : { costNanoUsd: (head.costNanoUsd ?? 0) + costNanoUsd }),
-  ...(unknown === true || (costNanoUsd === undefined && Usage.total(usage) > 0) ? { costUnknown: true } : undefined)
-})
 
 const opened = (head: Head, wait: Wait): Head => {
   const { [wait.id]: _, ...decisions } = head.decisions

@@ -156,17 +156,8 @@ const change = (state: RunState, event: RunEvent): RunState => {
 /** What happens to a single call of the current reply, or to an ask about the next Step. */
 const callChange = (state: RunState, event: RunEvent): RunState => {
   switch (event._tag) {
-    case "ToolCallStarted": {
-      const { child, effect, key } = event
-      return patch(state, event.callId, (call) => ({
-        ...call,
-        status: "started",
-        effect,
-        key,
-        starts: call.starts + 1,
-        ...defined({ child })
-      }))
-    }
+    case "ToolCallStarted":
+      return patch(state, event.callId, (call) => Calls.started(call, event))
     case "ToolCallCompleted":
       return toolCallCompleted(state, event)
     case "ApprovalRequested":
@@ -192,7 +183,9 @@ const callChange = (state: RunState, event: RunEvent): RunState => {
         : patch(state, event.callId, Calls.expired)
     case "ChildSuspended":
       return patch(state, event.callId, ({ woken, ...call }) =>
-        woken === true ? { ...call, status: "approved" } : { ...call, status: "child", waits: event.waits }
+        woken === true
+          ? { ...call, status: "approved" }
+          : { ...call, status: "child", waits: event.waits, ...defined({ retry: event.retry }) }
       )
     case "ChildWoken":
       return patch(state, event.callId, (call) =>
@@ -229,6 +222,7 @@ const runAccepted = (state: RunState, event: EventOf<"RunAccepted">): RunState =
 
 const attemptStarted = (state: RunState, event: EventOf<"AttemptStarted">): RunState => ({
   ...(state.head.retry === undefined ? omit(state, "failure") : state),
+  calls: state.calls.map((call) => Calls.due(call, event.at)),
   plugins: event.plugins ?? state.plugins,
   recoveries: event.recovered ? state.recoveries + 1 : state.recoveries
 })
@@ -308,6 +302,7 @@ const toolCallCompleted = (state: RunState, event: EventOf<"ToolCallCompleted">)
   const base = {
     ...state,
     recoveries: 0,
+    rests: 0,
     consecutiveFailures: counts ? (event.isFailure ? state.consecutiveFailures + 1 : 0) : state.consecutiveFailures,
     ...defined({ fatal: event.fatal })
   }

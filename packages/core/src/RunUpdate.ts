@@ -23,6 +23,16 @@ export type Delta =
   | { readonly _tag: "CallStarted"; readonly callId: string; readonly name: string }
   /** Progress of a running tool. */
   | { readonly _tag: "ToolProgress"; readonly callId: string; readonly value: unknown }
+  | ChildProgress
+
+/** What a sub-agent's Run does. */
+export interface ChildProgress {
+  readonly _tag: "ChildProgress"
+  /** The call ids from this Run down to the call whose Run does it. */
+  readonly path: ReadonlyArray<string>
+  /** A committed event has the seq of its own Run; a slow consumer may miss some, and `Run.events` has them all. */
+  readonly update: Exclude<Delta, ChildProgress> | Committed
+}
 
 /** One committed event; `seq` has no gaps. */
 export interface Committed {

@@ -1,14 +1,13 @@
 /**
- * Looks at stored Runs, forks them and removes them.
+ * Looks at stored Runs, and forks them.
  *
  * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
-import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Approval from "./Approval.ts"
 import { boundedStore } from "./Bounded.ts"
-import type { CheckpointStore, Entry, Filter, StoreError } from "./CheckpointStore.ts"
+import type { CheckpointStore, Filter, StoreError } from "./CheckpointStore.ts"
 import * as Input from "./Input.ts"
 import * as Listed from "./Listed.ts"
 import { headRow, type ReadError, readEvents } from "./Journal.ts"
@@ -16,6 +15,7 @@ import { type Draft, stamp } from "./RunEvent.ts"
 import type { Waiting } from "./Outcome.ts"
 import * as Outcomes from "./Outcomes.ts"
 import * as Outside from "./Outside.ts"
+import * as Pending from "./Pending.ts"
 import {
   CheckpointNotFound,
   type EncodeFailed,
@@ -24,16 +24,14 @@ import {
   lift,
   RunExists,
   type RunIdInvalid,
-  type RunNotFound,
-  RunNotTerminal
+  type RunNotFound
 } from "./RunError.ts"
 import * as RunEvent from "./RunEvent.ts"
-import { type Head, isTerminal, type Status } from "./RunHead.ts"
+import type { Head, Status } from "./RunHead.ts"
 import * as RunState from "./RunState.ts"
 import { storable } from "./Storable.ts"
 import * as Stored from "./Stored.ts"
 import { defined } from "./Defined.ts"
-import * as WorkOptions from "./WorkOptions.ts"
 
 /** What is known of a Run without reading its events. */
 export interface RunInfo extends Omit<Head, "waits" | "paused" | "retry"> {
@@ -63,11 +61,12 @@ const info = ({ entry, head }: Listed.Listed, state?: RunState.RunState): RunInf
 /** What is known of one Run; of one that waits for calls, with their arguments. */
 export const get = (runId: string): Effect.Effect<RunInfo, Lift<ReadError | RunNotFound>, CheckpointStore> =>
   lift(
-    Effect.flatMap(Outside.look(runId), (seen) =>
-      seen.head.waits.length === 0
-        ? Effect.succeed(info(seen))
-        : Effect.map(Stored.load(runId, seen.entry.seq), (state) => info(seen, state))
-    )
+    Effect.gen(function* () {
+      const seen = yield* Outside.look(runId)
+      if (seen.head.waits.length === 0) return info(seen)
+      const found = info(seen, yield* Stored.load(runId, seen.entry.seq))
+      return { ...found, waiting: yield* Pending.described(runId, found.waiting) }
+    })
   )
 
 export interface ListInput {
@@ -173,104 +172,14 @@ export const fork = (
 
 const doubts = ({ calls }: RunState.RunState): Effect.Effect<ReadonlyArray<Draft>> =>
   Effect.forEach(
-    calls.filter(({ status }) => status === "started" || status === "child"),
+    // A sub-agent's Run belongs to the original, whether it waits or may go on.
+    calls.filter(
+      ({ child, status }) =>
+        status === "started" || status === "child" || (status === "approved" && child !== undefined)
+    ),
     (call) =>
       Effect.map(Approval.doubtDigest(call), (digest): Draft => {
         const { callId, name } = call
         return { _tag: "CallInDoubt", callId, name, digest }
       })
   )
-
-/**
- * Removes a Run that ended; `force` removes one that waits, too, and one whose head or events are damaged, whatever its status,
- * unless somebody drives it (of which a head that cannot be read says nothing). Never a sound one that is accepted or running.
- */
-export const remove = (
-  runId: string,
-  { force = false }: { readonly force?: boolean } = {}
-): Effect.Effect<void, Lift<StoreError | RunNotFound | RunNotTerminal>, CheckpointStore> =>
-  lift(
-    Effect.gen(function* () {
-      const store = yield* boundedStore
-      if (force && (yield* removedDamaged(store, runId))) return
-      while (true) {
-        const { entry, head } = yield* Outside.look(runId)
-        const free = isTerminal(head) || (force && head.status === "waiting")
-        if (!free) return yield* new RunNotTerminal({ runId, status: head.status })
-        if (yield* store.remove(runId, entry.seq)) return
-      }
-    })
-  )
-
-/** True if the Run was damaged, and is gone. Events are read only of one that could not be removed otherwise. */
-const removedDamaged = (store: CheckpointStore["Service"], runId: string): Effect.Effect<boolean, StoreError> =>
-  Effect.catchTag(
-    Effect.gen(function* () {
-      const entry = yield* store.head(runId)
-      if (entry === undefined || entry.live) return false
-      const sound = Effect.flatMap(Outside.headOf(entry), (head) =>
-        isTerminal(head) || head.status === "waiting"
-          ? Effect.void
-          : readEvents(store, runId, { after: 0, seq: entry.seq, each: () => {} })
-      )
-      return yield* Effect.matchEffect(sound, {
-        onSuccess: () => Effect.succeed(false),
-        onFailure: (error) =>
-          error._tag === "CheckpointCorrupt"
-            ? store.remove(runId, entry.seq)
-            : error._tag === "CheckpointTooNew"
-              ? Effect.succeed(false)
-              : Effect.fail(error)
-      })
-    }),
-    "CheckpointCorrupt",
-    () => store.remove(runId, "damaged")
-  )
-
-const ended: ReadonlyArray<Status> = ["completed", "stopped", "failed", "cancelled"]
-
-/**
- * Removes Runs that ended and that nothing happened to for `olderThan`; says how many (RI-158). One that is damaged is kept
- * and named in a warning. `olderThan` goes by the caller's clock, as the times of a Run do by the clocks of those who wrote to
- * it (leases go by the store's): where clocks differ, keep more than they do. Fails with InputInvalid, and removes nothing, if
- * `olderThan` is negative, infinite or no duration.
- */
-export const prune = ({
-  olderThan,
-  status = ended
-}: {
-  /** From 0. */
-  readonly olderThan: Duration.Input
-  /** Only these; others than the ends are ignored. */
-  readonly status?: ReadonlyArray<Status>
-}): Effect.Effect<number, Lift<StoreError | InputInvalid>, CheckpointStore> =>
-  lift(
-    Effect.gen(function* () {
-      const store = yield* boundedStore
-      const age = yield* WorkOptions.age("Run.prune: olderThan", olderThan)
-      const updatedBefore = (yield* Clock.currentTimeMillis) - age + 1
-      let removed = 0
-      for (const one of ended.filter((one) => status.includes(one)))
-        removed += yield* removeAll(store, { status: [one], updatedBefore })
-      return removed
-    })
-  )
-
-/** Page by page, from where the last page ended: what is kept is not looked at again. */
-const removeAll = (store: CheckpointStore["Service"], filter: Filter): Effect.Effect<number, StoreError> =>
-  Effect.gen(function* () {
-    const limit = 100
-    let removed = 0
-    let after: Entry | undefined
-    while (true) {
-      const page = yield* Listed.page(store, filter, { limit, ...defined({ after }) })
-      for (const { entry } of page) {
-        const gone = Effect.catchTag(store.remove(entry.runId, entry.seq), "CheckpointCorrupt", ({ message }) =>
-          Effect.as(Effect.logWarning(message), false)
-        )
-        if (yield* gone) removed++
-      }
-      after = page.at(-1)?.entry
-      if (page.length < limit) return removed
-    }
-  })

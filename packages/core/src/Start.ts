@@ -21,6 +21,7 @@ import {
   type RetryableFor,
   RunExists,
   type RunIdInvalid,
+  type RunIsChild,
   type RunNotFound,
   StoreUnavailable,
   type ToolkitInvalid
@@ -28,7 +29,9 @@ import {
 import type { Content, Draft, Principal } from "./RunEvent.ts"
 import { isTerminal } from "./RunHead.ts"
 import type { RunState } from "./RunState.ts"
+import * as Pending from "./Pending.ts"
 import * as Plugin from "./Plugin.ts"
+import * as Route from "./Route.ts"
 import * as Stored from "./Stored.ts"
 import { defined } from "./Defined.ts"
 
@@ -55,7 +58,7 @@ export interface ResumeInput {
 }
 
 type Resting = RetryableFor<"ModelUnavailable" | "ModelTimeout">
-type Driven = Lift<DriveError | Outcomes.Failure | ReadError | ToolkitInvalid | RunExists> | Resting
+type Driven = Lift<DriveError | Outcomes.Failure | ReadError | ToolkitInvalid | RunExists | RunIsChild> | Resting
 
 /** How `start` can fail. */
 export type StartError = Driven | Lift<EncodeFailed | RunIdInvalid>
@@ -90,7 +93,7 @@ export const goOn = <A extends Agent>(
 export const accept = (
   agent: Agent,
   input: StartInput
-): Effect.Effect<void, Lift<ReadError | EncodeFailed | RunIdInvalid | RunExists>, CheckpointStore> =>
+): Effect.Effect<void, Lift<ReadError | EncodeFailed | RunIdInvalid | RunExists | RunIsChild>, CheckpointStore> =>
   lift(
     Effect.gen(function* () {
       yield* Input.runId(input.runId)
@@ -99,7 +102,8 @@ export const accept = (
       const seen = yield* Outside.find(runId)
       if (seen === undefined && (yield* Outside.create(runId, [accepted(agent, input, task)]))) return
       const gone = () => Effect.fail(new StoreUnavailable({ detail: `Run ${runId} was removed at the same time` }))
-      yield* Effect.catchTag(Outside.look(runId), "RunNotFound", gone)
+      const { head } = yield* Effect.catchTag(Outside.look(runId), "RunNotFound", gone)
+      yield* Route.root(runId, head)
       yield* sameAs(agent, { runId, task }, yield* beginning(runId))
     })
   )
@@ -135,11 +139,12 @@ const started = (agent: Agent, input: StartInput, hooks: Hooks) =>
     yield* lift(Input.runId(runId))
     const task = yield* lift(Input.content("task", input.task))
     const seen = yield* lift(Outside.find(runId))
+    if (seen !== undefined) yield* lift(Route.root(runId, seen.head))
     const same = (state: RunState) => sameAs(agent, { runId, task }, state)
     if (seen !== undefined && rests(seen, true)) {
       const state = yield* lift(Stored.load(runId, seen.entry.seq))
       yield* lift(same(state))
-      return yield* lift(Outcomes.of(runId, state, agent.output))
+      return yield* lift(outcomeOf(agent, runId, state))
     }
     // Another task is another task, also while its owner is at work.
     if (seen?.entry.live === true) yield* lift(Effect.flatMap(beginning(runId), same))
@@ -152,13 +157,12 @@ const resumed = (agent: Agent, input: ResumeInput, hooks: Hooks, keepsPause = fa
   Effect.gen(function* () {
     const { by = "resume", limits, reopen = limits !== undefined, runId, without = [] } = input
     const seen = yield* lift(Outside.look(runId))
+    yield* lift(Route.root(runId, seen.head))
     if (seen.head.agent !== agent.name) return yield* lift(Effect.fail(new RunExists({ runId })))
     const { status } = seen.head
     const reopens = reopen && (status === "stopped" || status === "failed")
     if (!reopens && rests(seen, false)) {
-      return yield* lift(
-        Effect.flatMap(Stored.load(runId, seen.entry.seq), (state) => Outcomes.of(runId, state, agent.output))
-      )
+      return yield* lift(Effect.flatMap(Stored.load(runId, seen.entry.seq), (state) => outcomeOf(agent, runId, state)))
     }
     const changes = limits === undefined ? undefined : { limits: yield* lift(Input.limits(agent, limits)) }
     const before = ({ head, outcome }: RunState): Effect.Effect<ReadonlyArray<Draft>> => {
@@ -174,10 +178,15 @@ const rests = (seen: Outside.Seen, keepsPause: boolean): boolean => {
   // A retry is due by the clock of who drives it, the time to answer is over by the store's.
   const now = head.retry === undefined ? Outside.storeTime(seen) : seen.now
   if (head.status !== "waiting") return isTerminal(head)
+  if (head.cancelled !== undefined) return false // whoever cancelled it has not ended it
   if (head.paused !== undefined) return keepsPause
   // A fork that was never driven may hold a doubt that its tool can settle.
   return head.attempts > 0 && !(head.wakeAt !== undefined && head.wakeAt <= now)
 }
+
+/** Where it waits for what its sub-agents ask, with what that is. */
+const outcomeOf = (agent: Agent, runId: string, state: RunState) =>
+  Effect.flatMap(Outcomes.of(runId, state, agent.output), (outcome) => Pending.told(runId, outcome))
 
 const driven = (agent: Agent, input: Omit<Parameters<typeof drive>[0], "agent">) =>
   Effect.gen(function* () {
@@ -188,5 +197,5 @@ const driven = (agent: Agent, input: Omit<Parameters<typeof drive>[0], "agent">)
     const span = { attributes: { "waystone.run.id": runId } }
     const state = yield* lift(Effect.withSpan(drive({ agent, ...input }), `invoke_agent ${agent.name}`, span))
     const resting = Outcomes.resting(runId, state)
-    return yield* resting === undefined ? lift(Outcomes.of(runId, state, agent.output)) : Effect.fail(resting)
+    return yield* resting === undefined ? lift(outcomeOf(agent, runId, state)) : Effect.fail(resting)
   })

@@ -11,6 +11,7 @@ import { boundedStore } from "./Bounded.ts"
 import type { CheckpointStore, Entry, Filter, StoreError } from "./CheckpointStore.ts"
 import type { Outcome } from "./Outcome.ts"
 import { Owner } from "./Owner.ts"
+import * as Route from "./Route.ts"
 import { type Lift, lift } from "./RunError.ts"
 import { goOn, type ResumeError } from "./Start.ts"
 import * as WorkOptions from "./WorkOptions.ts"
@@ -38,7 +39,7 @@ export const recover = <As extends ReadonlyArray<Agent>>(
   const known = byName(agents)
   const sweep = Effect.gen(function* () {
     yield* WorkOptions.concurrency("Run.recover", concurrency)
-    const found = yield* Stream.runCollect(due([...known.keys()]))
+    const found = yield* Stream.runCollect(due(known))
     const one = (entry: Entry) => {
       const agent = known.get(entry.agent)
       return agent === undefined ? Effect.succeed([]) : driven(agent, entry.runId)
@@ -64,10 +65,24 @@ export const driven = (agent: Agent, runId: string) =>
 type Entries = Stream.Stream<Entry, Lift<StoreError>, CheckpointStore>
 
 /** Runs of these agents whose owner died or let go, or whose `wakeAt` has come, the oldest first. @internal */
-export const due = (agent: ReadonlyArray<string>): Entries =>
-  Stream.filterEffect(listed({ agent, due: true, parent: null }), ({ live, owner }) =>
+export const due = (agents: ReadonlyMap<string, Agent>): Entries =>
+  Stream.concat(Stream.drain(unheard(agents)), free({ agent: [...agents.keys()], due: true, parent: null }))
+
+const free = (filter: Filter): Entries =>
+  Stream.filterEffect(listed(filter), ({ live, owner }) =>
     live && owner !== undefined ? Effect.flatMap(Owner, ({ isDead }) => isDead(owner)) : Effect.succeed(true)
   )
+
+/** Wakes the roots above Runs that can go on, where whoever answered died before it could. */
+const unheard = (agents: ReadonlyMap<string, Agent>): Entries => {
+  const agent = [...new Set(Route.below(agents.values()).map(({ name }) => name))]
+  if (agent.length === 0) return Stream.empty
+  const children = Stream.filter(free({ agent, due: true }), ({ parent }) => parent !== undefined)
+  return Stream.tap(children, (entry) =>
+    // One that cannot be read or told now does not keep the others from being found.
+    Effect.catch(Route.wakeAbove(entry), (error) => Effect.logWarning(error.message))
+  )
+}
 
 /** Runs of these agents that were stored and never driven, the oldest first. @internal */
 export const accepted = (agent: ReadonlyArray<string>): Entries => listed({ agent, status: ["accepted"], parent: null })

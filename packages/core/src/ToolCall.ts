@@ -108,7 +108,7 @@ export const sanitized = (
 }
 
 /** The call may still start: nothing came in between that forbids it. */
-const still =
+export const still =
   ({ callId, status }: Call) =>
   (state: RunState): boolean =>
     !isEnding(state) &&

@@ -8,6 +8,7 @@ import * as Result from "effect/Result"
 import * as Approval from "./Approval.ts"
 import { type Attempt, limitsOf, toolOf } from "./Attempt.ts"
 import type { Call } from "./Calls.ts"
+import * as ChildRun from "./ChildRun.ts"
 import * as InvalidCall from "./InvalidCall.ts"
 import type { Halted } from "./Interruption.ts"
 import type { JournalError } from "./Journal.ts"
@@ -15,6 +16,7 @@ import type { Draft } from "./RunEvent.ts"
 import * as Judge from "./Judge.ts"
 import * as ToolResult from "./ToolResult.ts"
 import * as ToolCall from "./ToolCall.ts"
+import * as Unattended from "./Unattended.ts"
 import { defined } from "./Defined.ts"
 
 type Planned =
@@ -40,7 +42,10 @@ export const perform = Effect.fnUntraced(function* (
   }
   for (const group of grouped(ready, attempt.agent.concurrency)) {
     const parallel = group.length > 1
-    const run = (one: ToolCall.Ready) => ToolCall.run(attempt, { ...one, parallel })
+    const run = (one: ToolCall.Ready) =>
+      one.tool.child === undefined
+        ? ToolCall.run(attempt, { ...one, parallel })
+        : ChildRun.run(attempt, one, one.tool.child)
     if (parallel) yield* Effect.forEach(group, run, { concurrency: attempt.agent.concurrency, discard: true })
     else for (const one of group) if (!(yield* run(one))) return
   }
@@ -72,7 +77,10 @@ const plan = Effect.fnUntraced(function* (
   const invalid = InvalidCall.beyond(call, limitsOf(attempt)) ?? InvalidCall.tooLarge(call)
   if (invalid !== undefined) return note(completed(call, invalid))
   const tool = toolOf(attempt, call.name)
+  if (call.child !== undefined && tool?.child === undefined) return note(yield* ChildRun.end(attempt, call))
   if (tool === undefined) return note(completed(call, InvalidCall.unknown(call, attempt)))
+  const deep = tool.child && InvalidCall.misplaced(tool.child, attempt)
+  if (deep !== undefined) return note(completed(call, deep))
   const decoded = yield* Effect.result(tool.decode(InvalidCall.parsed(call.arguments)))
   if (Result.isFailure(decoded)) return note(completed(call, InvalidCall.mismatch(call, tool, decoded.failure)))
   const asked = { call, tool, arguments: decoded.success, ahead: ready.map((one) => one.call) }
@@ -95,6 +103,7 @@ const spoken = ({ journal }: Attempt): boolean => journal.state.inbox.some((item
 const outside = (attempt: Attempt, call: Call): Effect.Effect<Planned> => {
   if (spoken(attempt)) return Effect.succeed(note(completed(call, InvalidCall.superseded)))
   const { callId, name } = call
+  if (attempt.tree.denies) return Effect.succeed(note(Unattended.external(callId)))
   return Effect.map(Approval.digestOf(call), (digest) => note({ _tag: "ExternalRequested", callId, name, digest }))
 }
 
@@ -109,7 +118,7 @@ const judged = Effect.fnUntraced(function* (
     const asks = verdict.drafts.some((draft) => draft._tag === "ApprovalRequested")
     return asks && spoken(attempt)
       ? note(completed(call, InvalidCall.superseded))
-      : { _tag: "Note", drafts: verdict.drafts }
+      : { _tag: "Note", drafts: Unattended.refused(attempt.tree, verdict.drafts, "Deny") }
   }
   if (verdict.drafts.length > 0) {
     do {

@@ -114,7 +114,7 @@ const working = Effect.fnUntraced(function* (
   const sweep = Effect.gen(function* () {
     const time = now()
     for (const [runId, { until }] of rests) if (until <= time) rests.delete(runId)
-    yield* Stream.runForEachWhile(Stream.concat(due(names), accepted(names)), (entry) =>
+    yield* Stream.runForEachWhile(Stream.concat(due(known), accepted(names)), (entry) =>
       Effect.andThen(take(entry), free)
     )
     yield* rest

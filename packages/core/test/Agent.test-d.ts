@@ -102,7 +102,13 @@ describe("the types of an agent", () => {
     const paused = Run.pause({ runId: "r" })
     type Reasons<E> = E extends { readonly reason: { readonly _tag: infer Tag } } ? Tag : never
     expectTypeOf<Reasons<Effect.Error<typeof paused>>>().toEqualTypeOf<
-      "StoreUnavailable" | "CheckpointCorrupt" | "StoreCorrupt" | "EncodeFailed" | "RunNotFound" | "RunTerminal"
+      | "StoreUnavailable"
+      | "CheckpointCorrupt"
+      | "StoreCorrupt"
+      | "EncodeFailed"
+      | "RunIsChild"
+      | "RunNotFound"
+      | "RunTerminal"
     >()
     const caught = Effect.catchReason(paused, "Fatal", "RunTerminal", (reason) => Effect.succeed(reason.status))
     expectTypeOf<Effect.Success<typeof caught>>().toEqualTypeOf<string | void>()
