@@ -152,7 +152,7 @@ export const isDuplicate = (head: Head, event: RunEvent): boolean => {
 
 /** True if something of that id waits for an answer. */
 export const isPending = (head: Head, id: string): boolean =>
-  head.waits.some((wait) => wait.id === id) || head.deferred.some((request) => request.id === id)
+  head.waits.some((wait) => isOf(wait, id)) || head.deferred.some((request) => request.id === id)
 
 /** The head after `event`. */
 export const evolveHead = (head: Head, event: RunEvent): Head => {
@@ -349,14 +349,17 @@ const opened = (head: Head, wait: Wait): Head => {
 
 /** Closes all waits of a call, those of its child included. */
 const closed = (head: Head, id: string): Head => {
-  const waits = head.waits.filter((wait) => wait.id !== id && !isBelow(wait, id))
+  const waits = head.waits.filter((wait) => !isOf(wait, id) && !isBelow(wait, id))
   return waits.length === head.waits.length ? head : { ...head, waits }
 }
+
+/** A sub-agent's call may have the same id. */
+const isOf = (wait: Wait, id: string): boolean => wait.id === id && wait.path === undefined
 
 const isBelow = (wait: Wait, id: string): boolean => wait.path !== undefined && wait.path[0] === id
 
 const decided = (head: Head, id: string, decision: Decision, at: number): Head => {
-  const waits = head.waits.filter((wait) => wait.id !== id || wait.path !== undefined)
+  const waits = head.waits.filter((wait) => !isOf(wait, id))
   const deferred = head.deferred.filter((request) => request.id !== id)
   const next = { ...head, waits, deferred, decisions: { ...head.decisions, [id]: decision } }
   return waits.length === head.waits.length ? next : settle(next, at)

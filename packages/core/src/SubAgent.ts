@@ -94,7 +94,8 @@ export type AsTool<A extends Agent, Name extends string, Parameters extends Sche
 export const asTool = <A extends Agent, const Name extends string, Parameters extends Schema.Top = typeof Task>(
   agent: A,
   options: Options<Name, Parameters>
-): AsTool<A, Name, Parameters> => {
+): AsTool<NoInfer<A>, NoInfer<Name>, NoInfer<Parameters>> => {
+  // NoInfer: written into a list of tools, the list's type would be taken for the agent's.
   const { approvals = "bubble", description, name, needsApproval, parameters = Task, share, task } = options
   const child: SubAgent = {
     agent,
@@ -111,7 +112,7 @@ export const asTool = <A extends Agent, const Name extends string, Parameters ex
   })
   // The agent's type says what its output schema is; the marker exists in types alone.
   const made: Tool.Any = tool.annotate(Annotation, child).annotate(Tool.Idempotent, true)
-  return made as AsTool<A, Name, Parameters>
+  return made as AsTool<NoInfer<A>, NoInfer<Name>, NoInfer<Parameters>>
 }
 
 const told = (decoded: unknown): string =>

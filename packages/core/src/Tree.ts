@@ -5,7 +5,8 @@
  *
  * Invariants
  *   TR1  No Run stands deeper than any agent above it allows, and no agent stands below itself (RI-126).
- *   TR2  A tree makes no more model calls than any agent in it allows for what is below it (RI-126).
+ *   TR2  A tree makes no more model calls than any agent in it allows for what is below it (RI-126); of several that work beside
+ *        each other, each may make the last one.
  *
  * @since 0.1.0
  */

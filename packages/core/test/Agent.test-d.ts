@@ -71,6 +71,32 @@ describe("the types of an agent", () => {
     expectTypeOf<Effect.Services<typeof bare>>().toEqualTypeOf<Kept>()
   })
 
+  it("asks for what the agents below it ask for, all the way down, and for no handler of theirs", () => {
+    const below = Agent.asTool(strict, { name: "below", description: "" })
+    const middle = Agent.make("middle", { instructions: "", tools: [below] })
+    const top = Agent.make("top", {
+      instructions: "",
+      tools: [Ask, Agent.asTool(middle, { name: "middle", description: "" })]
+    })
+    const run = Run.start(top, input)
+    expectTypeOf<Effect.Services<typeof run>>().toEqualTypeOf<Kept | Handlers | Mail | Permissions | Budget>()
+  })
+
+  it("gives an agent's tool the output of the agent, and its task function the parameters", () => {
+    const judge = Agent.make("judge", { instructions: "", output: Schema.Struct({ score: Schema.Number }) })
+    const rate = Agent.asTool(judge, {
+      name: "rate",
+      description: "",
+      parameters: Schema.Struct({ words: Schema.Array(Schema.String) }),
+      task: ({ words }) => words.join(" ")
+    })
+    expectTypeOf<Tool.Success<typeof rate>>().toEqualTypeOf<{ readonly score: number }>()
+    expectTypeOf<Tool.Parameters<typeof rate>>().toEqualTypeOf<{ readonly words: ReadonlyArray<string> }>()
+    const plainly = Agent.asTool(plain, { name: "plainly", description: "" })
+    expectTypeOf<Tool.Success<typeof plainly>>().toEqualTypeOf<string>()
+    expectTypeOf<Tool.Parameters<typeof plainly>>().toEqualTypeOf<{ readonly task: string }>()
+  })
+
   it("does not compile without the Layer of a plugin that it requires", () => {
     const run = Run.start(strict, input)
     expectTypeOf<Effect.Services<typeof run>>().toEqualTypeOf<Kept | Handlers | Mail | Permissions | Budget>()

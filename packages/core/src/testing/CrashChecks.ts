@@ -8,6 +8,7 @@
  *   X4  The Run ends as it ends without crashes; a limit trips at the same count (RI-032).
  *   X5  The journal says everything once, and the stored head is its fold.
  *   X6  After a cancel is committed nothing is started.
+ *   X7  When the Run has ended, so have all Runs below it, and nobody holds any of those.
  *
  * @since 0.1.0
  */
@@ -18,22 +19,29 @@ import type { Outcome } from "../Outcome.ts"
 import type { RunEvent } from "../RunEvent.ts"
 import * as RunState from "../RunState.ts"
 import type { Execution } from "./CrashLedger.ts"
-import { eventsOf, type Life } from "./CrashRun.ts"
+import { eventsOf, type Life, treeOf } from "./CrashRun.ts"
 import * as PairingChecker from "./PairingChecker.ts"
 
 /** All problems of a Run. */
 export const problems = (one: Life, baseline: Life): Effect.Effect<ReadonlyArray<string>, unknown> =>
   Effect.gen(function* () {
-    const { ledger, runId, store } = one
-    const found = [...ledger.problems]
-    const events = yield* eventsOf(store, runId)
-    const state = RunState.fromEvents(events)
-    const head = (yield* store.head(runId))?.body ?? "null"
-    if (canonical(JSON.parse(head)) !== canonical(state.head)) found.push(`X5 the stored head is not the fold: ${head}`)
-    found.push(...effects(one, baseline), ...results(one, events), ...shown(events, state))
-    found.push(...ending(one, baseline, state), ...twice(events), ...afterCancel(events))
-    const pairing = Effect.provideService(PairingChecker.ofRun(runId), CheckpointStore, store)
-    for (const { problem, seq } of yield* pairing) found.push(`X3 at ${seq}: ${problem}`)
+    const { ledger, runId: rootId, store } = one
+    const found = [...ledger.problems, ...effects(one, baseline)]
+    for (const runId of yield* treeOf(store, rootId)) {
+      const events = yield* eventsOf(store, runId)
+      const state = RunState.fromEvents(events)
+      const entry = yield* store.head(runId)
+      const head = entry?.body ?? "null"
+      if (canonical(JSON.parse(head)) !== canonical(state.head))
+        found.push(`X5 the stored head is not the fold: ${head}`)
+      found.push(...results(one, runId, events), ...shown(events, state), ...twice(events), ...afterCancel(events))
+      if (runId === rootId) found.push(...ending(one, baseline, state))
+      const left = state.outcome === undefined || (runId !== rootId && entry?.owner !== undefined)
+      if (one.outcome !== undefined && left)
+        found.push(`X7 ${runId} is ${state.head.status}, held by ${entry?.owner ?? "nobody"}`)
+      const pairing = Effect.provideService(PairingChecker.ofRun(runId), CheckpointStore, store)
+      for (const { problem, seq } of yield* pairing) found.push(`X3 ${runId} at ${seq}: ${problem}`)
+    }
     return found
   })
 
@@ -83,10 +91,11 @@ const completions = (events: ReadonlyArray<RunEvent>): ReadonlyArray<Completed> 
   events.filter((event) => event._tag === "ToolCallCompleted")
 
 /** X2: what happened has a result, and it is what the handler returned. */
-const results = ({ ledger, runId }: Life, events: ReadonlyArray<RunEvent>): ReadonlyArray<string> => {
+const results = ({ ledger }: Life, runId: string, events: ReadonlyArray<RunEvent>): ReadonlyArray<string> => {
   const found: Array<string> = []
   const done = new Map(completions(events).map((event) => [`${runId}/${event.callId}`, event]))
-  const happened = new Set(ledger.executions.filter((one) => one.happened > 0).map(({ key }) => key))
+  const own = ledger.executions.filter(({ happened, key }) => happened > 0 && key === `${runId}/${key.split("/")[1]}`)
+  const happened = new Set(own.map(({ key }) => key))
   for (const key of happened) {
     const event = done.get(key)
     const { effect = "unsafe", tool = "" } = ledger.executions.find((one) => one.key === key) ?? {}

@@ -18,6 +18,7 @@ import { canonical } from "../Digest.ts"
 import { readEvents } from "../Journal.ts"
 import type { Outcome, Waiting } from "../Outcome.ts"
 import { Owner } from "../Owner.ts"
+import * as Route from "../Route.ts"
 import * as Run from "../Run.ts"
 import type { Answer, RunEvent } from "../RunEvent.ts"
 import { ToolContext } from "../ToolContext.ts"
@@ -107,7 +108,7 @@ const life = (subject: Subject, one: Life): Effect.Effect<End, unknown, Scope.Sc
       plan.loses === undefined ? store : AnswerLosingStore.make(store, () => ledger.appends - 1 === plan.loses)
     const dying = DyingStore.make(lossy, mortal, (append) => fate(one, append))
     const built = yield* Layer.build(Layer.fresh(subject.services))
-    const context = withHandlers(built, agent.tools, (execution) => observed(one, mortal, execution)).pipe(
+    const context = withHandlers(built, toolsOf(agent), (execution) => observed(one, mortal, execution)).pipe(
       Context.add(CheckpointStore, dying),
       Context.add(Owner, { name: Effect.succeed(`${runId} life ${ledger.lives}`), isDead: () => Effect.succeed(true) })
     )
@@ -139,6 +140,10 @@ const fate = ({ ledger, plan, runId, store }: Life, { events }: Append): Effect.
     return ledger.reach(`after append ${number} (${kinds})`) ? "die-after" : "live"
   })
 
+/** All tools, those of its sub-agents included. */
+const toolsOf = (agent: Agent): ReadonlyArray<AgentTool> =>
+  [agent, ...Route.below([agent])].flatMap(({ tools }) => tools)
+
 type Observe = (execution: {
   readonly tool: AgentTool
   readonly arguments: unknown
@@ -152,9 +157,11 @@ const withHandlers = (
   observe: Observe
 ): Context.Context<never> => {
   const services = new Map(context.mapUnsafe)
+  const wrapped = new Set<string>()
   for (const tool of tools) {
     const known: Handler<string> | undefined = services.get(tool.tool.id)
-    if (known === undefined) continue
+    if (known === undefined || wrapped.has(tool.tool.id)) continue
+    wrapped.add(tool.tool.id)
     const handler = (input: unknown, own: unknown) =>
       observe({ tool, arguments: input, handler: Effect.suspend(() => known.handler(input, own)) })
     services.set(tool.tool.id, { ...known, handler })
@@ -170,12 +177,12 @@ const observed = (
 ): Effect.Effect<unknown, unknown> =>
   Effect.gen(function* () {
     const { ledger } = one
-    const { callId, idempotencyKey: key } = yield* ToolContext
+    const { callId, idempotencyKey: key, runId } = yield* ToolContext
     const { effect, name } = tool
     const point = (where: string) =>
       mortal.guard(Effect.suspend(() => (ledger.reach(`${where} the handler of ${callId}`) ? mortal.die : Effect.void)))
     yield* point("before")
-    yield* mortal.guard(mayRun(one, { callId, effect }))
+    yield* mortal.guard(mayRun(one, runId, { callId, effect }))
     const execution: Execution = { key, callId, tool: name, effect, arguments: canonical(input), happened: 0 }
     ledger.executions.push(execution)
     const counted = Effect.sync(() => void execution.happened++)
@@ -194,7 +201,8 @@ const observed = (
 
 /** L1 and R1, seen from the handler: its start is committed, and its result is not. */
 const mayRun = (
-  { ledger, runId, store }: Life,
+  { ledger, store }: Life,
+  runId: string,
   { callId, effect }: { readonly callId: string; readonly effect: string }
 ): Effect.Effect<void> =>
   Effect.gen(function* () {
@@ -220,6 +228,17 @@ export const eventsOf = (
     return events
   })
 
+/** The ids of a Run and of all Runs below it. */
+export const treeOf = (
+  store: CheckpointStore["Service"],
+  runId: string
+): Effect.Effect<ReadonlyArray<string>, unknown> =>
+  Effect.gen(function* () {
+    const children = yield* store.list({ parent: runId }, { limit: 1000 })
+    const below = yield* Effect.forEach(children, (child) => treeOf(store, child.runId))
+    return [runId, ...below.flat()]
+  })
+
 /** Answers everything that the Run waits for; a Run that rests without saying why has stalled. */
 const answered = (subject: Subject, one: Life, waiting: ReadonlyArray<Waiting>): Effect.Effect<void> =>
   Effect.gen(function* () {
@@ -228,14 +247,15 @@ const answered = (subject: Subject, one: Life, waiting: ReadonlyArray<Waiting>):
     for (const wait of waiting) {
       if (wait.kind === "paused") continue
       if (wait.kind === "in-doubt") ledger.doubts++
-      const key = `${runId}/${wait.id}`
+      const { runId: asking } = yield* Route.along(runId, wait.path ?? [])
+      const key = `${asking}/${wait.id}`
       const returned = ledger.returned(key)
       const known: Known = {
         happened: ledger.happened(key),
         ...(returned === undefined ? undefined : { result: JSON.parse(returned) })
       }
       const answer = (subject.answer ?? byDefault)(wait, known)
-      const said = Run.answer(subject.agent, { runId, callId: wait.id, answer, by: "suite" })
+      const said = Run.answer(subject.agent, { runId, callId: wait.id, path: wait.path ?? [], answer, by: "suite" })
       const exit = yield* Effect.exit(Effect.provideService(said, CheckpointStore, store))
       if (Exit.isFailure(exit)) ledger.problems.push(`the answer to ${wait.id} failed: ${Cause.pretty(exit.cause)}`)
     }
