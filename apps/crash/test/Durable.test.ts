@@ -4,6 +4,7 @@ import * as SharedRedis from "../../../packages/checkpoint-redis/test/support/sh
 import { approvals } from "./cases/Approvals.ts"
 import { policy } from "./cases/Policy.ts"
 import { calls, values } from "./cases/Calls.ts"
+import { children } from "./cases/Children.ts"
 import { forks } from "./cases/Forks.ts"
 import { journals } from "./cases/Journals.ts"
 import { owners } from "./cases/Owners.ts"
@@ -25,5 +26,6 @@ for (const backend of [Backends.sqlite, ...(redis.available ? [Backends.redis(re
     journals(backend)
     values(backend)
     calls(backend)
+    children(backend)
   })
 }

@@ -21,7 +21,7 @@ import type { IsExternal } from "./ToolOptions.ts"
 import type { ToolRecord } from "./RunEvent.ts"
 import * as Window from "./Window.ts"
 
-export { asTool } from "./SubAgent.ts"
+export { asTool, type AsTool, type Approvals, type IsSubAgent, type Options as AsToolOptions } from "./SubAgent.ts"
 
 /** Time limits of one try of a model call. */
 export interface Timeouts {

@@ -49,9 +49,16 @@ export type Handlers = Toolkit.HandlersFrom<Toolkit.Tools<typeof kit>>
 
 const instructions = "Work."
 export const clerk = Agent.make("clerk", { instructions, tools: [kit, Ask] })
-/** The same agent as later releases know it. */
+/** Has clerks do what its model says: the task of each is a script, too. */
+export const lead = Agent.make("lead", {
+  instructions,
+  tools: [kit, Ask, Agent.asTool(clerk, { name: "have", description: "Has a clerk do it." })],
+  concurrency: 2
+})
+/** The same agent as later releases know it, and the one above it. */
 export const releases = {
   present: clerk,
+  lead,
   changed: Agent.make("clerk", { instructions, version: "1", tools: [PayIn, Mail, Book, Look, Ask] }),
   poorer: Agent.make("clerk", { instructions, version: "1", tools: [Mail, Book, Look, Ask] })
 }

@@ -30,7 +30,9 @@ export const make = (): Other => {
     started.on("message", ({ id, told }: { readonly id: number; readonly told: Told }) => settle(id, told))
     started.once("exit", (_, signal) => {
       child = undefined
-      for (const id of waiting.keys()) settle(id, { said: signal === "SIGKILL" ? "killed" : "ended", requests: [] })
+      // Whoever is told may ask again at once: that is for the next process.
+      for (const id of [...waiting.keys()])
+        settle(id, { said: signal === "SIGKILL" ? "killed" : "ended", requests: [] })
     })
     return started
   }

@@ -17,9 +17,11 @@ type Services = Agent.Services<typeof Desk.clerk> | CheckpointStore.CheckpointSt
 
 type Answering = ReturnType<typeof Run.answer>
 
+type Release = (typeof Desk.releases)[Desk.Release]
+
 const perform = ({ release = "present", verb }: Pick<Order, "release" | "verb">) => {
   // All releases have the tools of the present one or fewer, so its handlers are enough.
-  const agent: typeof Desk.clerk = Desk.releases[release]
+  const agent: Release = Desk.releases[release]
   switch (verb._tag) {
     case "Start":
       return Run.start(agent, verb)
