@@ -9,6 +9,8 @@
  *   B1  spent + set aside ≤ budget after every event, and nothing is set aside when the Run has ended.
  *   B2  Lost turns and failed tries count: a lost turn as all that was set aside for it (RI-101).
  *   B3  A model call whose price or size is not known is never taken as free: it is refused, or a person is asked.
+ *   B5  A sub-agent spends no more than its caller set aside for it, and that counts as the caller's own (RI-026): the sum of all
+ *       of a tree is within the budget of its root.
  *   B4  Every token is counted in one class (RI-166).
  *
  * They hold as far as providers keep to `maxOutputTokens` and do not add more than `hiddenTokens` to a request.
@@ -21,6 +23,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as CallBound from "./CallBound.ts"
+import * as ChildShare from "./ChildShare.ts"
 import { type Amounts, fold, guardName, initial, plus, type Spending, type Unit, units } from "./Spending.ts"
 import type { OptionsInvalid } from "./OptionsInvalid.ts"
 import * as Settings from "./Settings.ts"
@@ -113,10 +116,14 @@ const guardsOf = ({ calls, costUsd, tokens, turns, ...options }: Options): Reado
     stage: "budget",
     initial,
     fold,
-    check: ({ memory, proposal, state }) =>
-      proposal._tag === "Step"
-        ? checkStep(settings, memory, proposal)
-        : checkCall(settings, memory, { call: proposal.call, ahead: proposal.ahead, calls: state.calls })
+    check: ({ memory, proposal, state }) => {
+      const own = ChildShare.within(settings, memory.share)
+      if (proposal._tag === "Step") return checkStep(own, memory, proposal)
+      const { ahead, call, tool } = proposal
+      const verdict = checkCall(own, memory, { call, ahead, calls: state.calls })
+      if (tool.agent === undefined || verdict._tag !== "Allow") return verdict
+      return ChildShare.check({ call, ahead, state, left: left(granted(own, memory.grants), memory) })
+    }
   })
   return settings.onUnknown === "ask" ? [budget, asking(settings)] : [budget]
 }

@@ -32,6 +32,10 @@ export interface Spending {
   readonly turn?: number
   /** Calls that have begun. */
   readonly calls: ReadonlyArray<string>
+  /** What is set aside for sub-agents whose calls have begun, by call id. */
+  readonly below: { readonly [callId: string]: Amounts }
+  /** Of a sub-agent's Run: what its caller set aside for it. Units that its caller does not limit are left out. */
+  readonly share?: Partial<Amounts>
   /** What a person was asked about, by this guard or by it too: a call id, or `s<turn>`. */
   readonly asked: ReadonlyArray<string>
   /** How often a person has granted the budget once more. */
@@ -40,7 +44,15 @@ export interface Spending {
   readonly warned: boolean
 }
 
-export const initial: Spending = { spent: none, reserved: none, calls: [], asked: [], grants: 0, warned: false }
+export const initial: Spending = {
+  spent: none,
+  reserved: none,
+  calls: [],
+  below: {},
+  asked: [],
+  grants: 0,
+  warned: false
+}
 
 /** What the Run has spent after one more event. */
 export const fold = (before: Spending, event: RunEvent.RunEvent): Spending => {
@@ -60,18 +72,33 @@ export const fold = (before: Spending, event: RunEvent.RunEvent): Spending => {
     case "RunFinished":
       return before.turn === undefined ? before : turnLost(before)
     case "ToolCallStarted":
-      return before.calls.includes(event.callId)
-        ? before
-        : { ...before, calls: [...before.calls, event.callId], reserved: plus(before.reserved, { ...none, calls: 1 }) }
+      return callStarted(before, event)
     case "ToolCallCompleted":
       return callEnded(before, event)
     case "CompactionCompleted":
     case "CompactionFailed":
       return { ...before, spent: plus(before.spent, paid(event)) }
+    case "RunAccepted": {
+      const share = event.parent?.share?.[guardName]
+      return share === undefined ? before : { ...before, share }
+    }
     default:
       return asking(before, event)
   }
 }
+
+/** A sub-agent's call starts again whenever its Run goes on: that sets nothing aside once more. */
+const callStarted = (before: Spending, event: RunEvent.Of<"ToolCallStarted">): Spending => {
+  const { callId, child, reservations } = event
+  if (before.calls.includes(callId)) return before
+  const calls = [...before.calls, callId]
+  if (child === undefined) return { ...before, calls, reserved: plus(before.reserved, oneCall) }
+  const share: Amounts = { ...none, ...reservations?.[guardName] }
+  const reserved = plus(before.reserved, plus(share, oneCall))
+  return { ...before, calls, below: { ...before.below, [callId]: share }, reserved }
+}
+
+const oneCall: Amounts = { ...none, calls: 1 }
 
 /** What a person was asked and has said, and what was noted. */
 const asking = (before: Spending, event: RunEvent.RunEvent): Spending => {
@@ -117,19 +144,32 @@ const turnLost = (before: Spending): Spending => {
 const happened: ReadonlySet<string> = new Set(["executed", "reconciled", "unknown"])
 
 const callEnded = (before: Spending, event: RunEvent.Of<"ToolCallCompleted">): Spending => {
-  const started = before.calls.includes(event.callId)
-  const { child } = event
+  const { callId, ending } = event
+  const started = before.calls.includes(callId)
+  const { [callId]: share = none, ...below } = before.below
   // A readonly call begins without an event.
-  const calls = started || happened.has(event.ending) ? 1 : 0
-  const spent = plus(before.spent, { ...(child === undefined ? none : paid(child)), calls })
+  const own = started || happened.has(ending) ? oneCall : none
+  const spent = plus(before.spent, plus(own, usedBelow(event, share)))
   if (!started) return { ...before, spent }
-  return {
-    ...before,
-    spent,
-    calls: before.calls.filter((id) => id !== event.callId),
-    reserved: { ...before.reserved, calls: before.reserved.calls - 1 }
-  }
+  const calls = before.calls.filter((id) => id !== callId)
+  return { ...before, spent, calls, below, reserved: minus(before.reserved, plus(share, oneCall)) }
 }
+
+/** What a sub-agent's Run came to; where nobody knows, all that was set aside for it (SP2, SP3). */
+const usedBelow = ({ child, ending }: RunEvent.Of<"ToolCallCompleted">, share: Amounts): Amounts => {
+  if (child === undefined) return ending === "unknown" ? share : none
+  const { calls = 0, costUnknown, turns } = child
+  const used = paid(child)
+  const costNanoUsd = costUnknown === true ? Math.max(used.costNanoUsd, share.costNanoUsd) : used.costNanoUsd
+  return { ...used, costNanoUsd, turns, calls }
+}
+
+const minus = (a: Amounts, b: Amounts): Amounts => ({
+  tokens: a.tokens - b.tokens,
+  costNanoUsd: a.costNanoUsd - b.costNanoUsd,
+  turns: a.turns - b.turns,
+  calls: a.calls - b.calls
+})
 
 const paid = (event: { readonly usage?: Usage.Usage; readonly costNanoUsd?: number }): Amounts => ({
   ...none,

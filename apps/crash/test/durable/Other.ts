@@ -31,8 +31,8 @@ export const make = (): Other => {
     started.once("exit", (_, signal) => {
       child = undefined
       // Whoever is told may ask again at once: that is for the next process.
-      for (const id of [...waiting.keys()])
-        settle(id, { said: signal === "SIGKILL" ? "killed" : "ended", requests: [] })
+      const asking = [...waiting.keys()]
+      for (const id of asking) settle(id, { said: signal === "SIGKILL" ? "killed" : "ended", requests: [] })
     })
     return started
   }
