@@ -6,6 +6,7 @@
  * Invariants
  *   M1  A call counts once, from the moment it may have had an effect, however often it is started; a call that was
  *       refused never counts. A call that failed counts: it may have had its effect.
+ *   M2  The Run of a sub-agent has read from outside what its caller had read, and all, where its caller does not say.
  *
  * @since 0.1.0
  */
@@ -26,6 +27,12 @@ export interface Memory {
   readonly untrusted: boolean
 }
 
+/** The guard's name in the journal. */
+export const guardName = "permissions"
+
+/** What a sub-agent's Run is given on its way: 1 if its caller has read from outside, 0 if it has not. */
+export const inherits = "untrusted"
+
 export const empty: Memory = { totals: {}, calls: {}, openWorld: [], untrusted: false }
 
 type Completed = RunEvent.Of<"ToolCallCompleted">
@@ -38,6 +45,10 @@ export const fold =
   (policy: Rules) =>
   (memory: Memory, event: RunEvent.RunEvent): Memory => {
     switch (event._tag) {
+      case "RunAccepted":
+        return event.parent === undefined || event.parent.share?.[guardName]?.[inherits] === 0
+          ? memory
+          : { ...memory, untrusted: true }
       case "RunStarted":
       case "ToolsChanged":
         return {

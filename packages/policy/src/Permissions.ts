@@ -163,9 +163,15 @@ const guard = (rules: Rules.Rules, paths: RealPaths.RealPaths): Guard.Guard =>
         spent: Memory.spent(rules, memory, ahead),
         untrusted: memory.untrusted
       })
-      return Effect.isEffect(judged) ? Effect.map(judged, verdict) : verdict(judged)
+      const given = (decision: Rules.Decision) =>
+        tool.agent === undefined ? verdict(decision) : inherited(verdict(decision), memory)
+      return Effect.isEffect(judged) ? Effect.map(judged, given) : given(judged)
     }
   })
+
+/** A sub-agent that may be called begins with what its caller has read. */
+const inherited = (given: Guard.Verdict, { untrusted }: Memory.Memory): Guard.Verdict =>
+  given._tag === "Allow" ? { ...given, reservation: { [Memory.inherits]: untrusted ? 1 : 0 } } : given
 
 const verdict = ({ action, reason, rule }: Rules.Decision): Guard.Verdict => {
   if (action === "allow") return Guard.allow

@@ -44,6 +44,14 @@ export const approveAll = Effect.gen(function* () {
   return yield* Run.resume(agent, { runId: "question-1" }) // or leave it to a worker
 })
 
+const forecast = Agent.asTool(agent, {
+  name: "forecast",
+  description: "Knows the weather. Tell it what you want to know, and where.",
+  parameters: Schema.Struct({ question: Schema.String }), // default { task: string }
+  task: ({ question }) => question // what its Run begins with
+})
+export const planner = Agent.make("planner", { instructions: "Plan trips.", tools: [forecast], concurrency: 4 })
+
 const Owner = Layer.provide(ProcessOwner.layer, NodeFileSystem.layer) // names this process; see below
 const worker = Run.work([agent], { concurrency: 10, drain: "25 seconds" }) // never ends by itself
 
