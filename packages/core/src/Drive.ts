@@ -30,7 +30,7 @@ import { storable } from "./Storable.ts"
 import * as Plugin from "./Plugin.ts"
 import * as Recovery from "./Recovery.ts"
 import { type OwnershipLost, PluginMissing, RunBusy, type RunExists } from "./RunError.ts"
-import type { RunState } from "./RunState.ts"
+import { isEnding, type RunState } from "./RunState.ts"
 import type { ChildProgress, Committed, Delta } from "./RunUpdate.ts"
 import * as SteadyTime from "./SteadyTime.ts"
 import * as Tree from "./Tree.ts"
@@ -185,9 +185,14 @@ const treeOf = (agent: Agent, runId: string, journal: Journal, place: Tree.Place
   return Tree.make(agent, runId, { turns, maxTurns }, place)
 }
 
-/** A pause of a Run reaches the ones below it as the end of their process does: they let go between two of their Steps. */
+/**
+ * A pause of a Run reaches the ones below it as the end of their process does: they let go between two of their Steps. What
+ * has to end is not held up by it.
+ */
 const letsGo = <R>(context: Context.Context<R>, draining: Draining, journal: Journal): Context.Context<R> =>
-  Context.add(context, Draining, { begun: () => draining.begun() || journal.state.head.paused !== undefined })
+  Context.add(context, Draining, { begun: () => draining.begun() || isPaused(journal.state) })
+
+const isPaused = (state: RunState): boolean => state.head.paused !== undefined && !isEnding(state)
 
 /** Drives a Run below another one. What it does is progress of the call. */
 const below = ({ agent, before, call, denies, runId }: Child, above: Tree.Tree, publish: Hooks["publish"]) => {

@@ -52,7 +52,7 @@ export const remove = (
           yield* cancelled(runId)
           continue
         }
-        yield* Descendants.remove(store, runId)
+        if (head.children === true) yield* Descendants.remove(store, runId)
         if (yield* store.remove(runId, entry.seq)) return
       }
     })
@@ -133,8 +133,9 @@ const removeAll = (store: CheckpointStore["Service"], filter: Filter): Effect.Ef
     let after: Entry | undefined
     while (true) {
       const page = yield* Listed.page(store, filter, { limit, ...defined({ after }) })
-      for (const { entry } of page) {
-        const all = Effect.andThen(Descendants.remove(store, entry.runId), store.remove(entry.runId, entry.seq))
+      for (const { entry, head } of page) {
+        const below = head.children === true ? Descendants.remove(store, entry.runId) : Effect.void
+        const all = Effect.andThen(below, store.remove(entry.runId, entry.seq))
         const gone = Effect.catchTag(all, "CheckpointCorrupt", ({ message }) =>
           Effect.as(Effect.logWarning(message), false)
         )

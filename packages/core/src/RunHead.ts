@@ -13,9 +13,12 @@
  */
 import type { StoredOutcome } from "./Outcome.ts"
 import type { Answer, Parent, Retry, RunEvent, Wait } from "./RunEvent.ts"
+import { callId, callsOf } from "./CallId.ts"
 import { spent, spentBelow } from "./Spent.ts"
 import * as Usage from "./Usage.ts"
 import { defined } from "./Defined.ts"
+
+export { callId, callsOf, stepId } from "./CallId.ts"
 
 export type Status = "accepted" | "running" | "waiting" | "completed" | "stopped" | "failed" | "cancelled"
 
@@ -62,6 +65,8 @@ export interface Head {
   readonly compacted?: { readonly throughTurn: number; readonly clearedTurn: number; readonly failedTurn?: number }
   readonly attempts: number
   readonly toolCalls: number
+  /** A sub-agent had a Run for a call of it. */
+  readonly children?: true
   /** Model calls of sub-agents whose calls have a result. */
   readonly childTurns?: number
   readonly usage: Usage.Usage
@@ -93,16 +98,6 @@ export const empty: Head = {
 /** True if the Run has ended. */
 export const isTerminal = (head: Head): boolean =>
   head.status !== "accepted" && head.status !== "running" && head.status !== "waiting"
-
-/** The calls of a reply that we answer (providers run some of theirs themselves), in order. */
-export const callsOf = (reply: Extract<RunEvent, { readonly _tag: "TurnCompleted" }>["reply"]) =>
-  reply.filter((part) => part.type === "tool-call").filter((part) => !part.providerExecuted)
-
-/** Our id of a call: unique in the Run and fixed from its first sight on (RI-153). */
-export const callId = (turn: number, index: number): string => `t${turn}.${index}`
-
-/** The id under which an ask about the next model call waits. */
-export const stepId = (turn: number): string => `s${turn}`
 
 /** A key that is left out rather than set to undefined. */
 const without = <K extends keyof Head>(head: Head, ...keys: ReadonlyArray<K>): Head => {
@@ -175,17 +170,18 @@ const changes = (head: Head, event: RunEvent): Head => {
       return turnCompleted(head, event)
     case "TurnFailed":
       return { ...spent(head, event.usage, event.costNanoUsd), turnOpen: false }
+    case "ToolCallStarted":
+      return event.child === undefined ? head : { ...head, children: true }
     case "ToolCallCompleted":
       return toolCallCompleted(head, event)
     case "CompactionCompleted": {
       const { clearedTurn, costNanoUsd, throughTurn, usage } = event
-      const next = usage === undefined ? head : spent(head, usage, costNanoUsd)
-      return { ...next, compacted: { throughTurn, clearedTurn } }
+      return { ...(usage ? spent(head, usage, costNanoUsd) : head), compacted: { throughTurn, clearedTurn } }
     }
     case "CompactionFailed": {
       const { throughTurn = 0, clearedTurn = 0 } = head.compacted ?? {}
-      const next = spent(head, event.usage, event.costNanoUsd)
-      return { ...next, compacted: { throughTurn, clearedTurn, failedTurn: head.turn } }
+      const compacted = { throughTurn, clearedTurn, failedTurn: head.turn }
+      return { ...spent(head, event.usage, event.costNanoUsd), compacted }
     }
     case "MessageReceived":
       return messageReceived(head, event)
@@ -294,8 +290,7 @@ const turnCompleted = (head: Head, event: EventOf<"TurnCompleted">): Head => ({
 })
 
 const toolCallCompleted = (head: Head, event: EventOf<"ToolCallCompleted">): Head => {
-  const { child } = event
-  const next = child === undefined ? head : spentBelow(head, child)
+  const next = event.child === undefined ? head : spentBelow(head, event.child)
   const ran = event.ending === "executed" || event.ending === "reconciled"
   return {
     ...next,
@@ -310,8 +305,10 @@ const messageReceived = (head: Head, event: EventOf<"MessageReceived">): Head =>
   const decisions = { ...head.decisions }
   for (const wait of superseded) decisions[wait.id] = { _tag: "Superseded" }
   const messages = [...head.messages, event.id].slice(-32)
-  const waits = head.waits.filter((wait) => !superseded.includes(wait))
-  return settle({ ...head, messages, decisions, waits }, event.at)
+  return settle(
+    { ...head, messages, decisions, waits: head.waits.filter((wait) => !superseded.includes(wait)) },
+    event.at
+  )
 }
 
 /** A user's message takes the place of an answer to a call, but not of one about a Step, a child or a doubt (RI-009). */

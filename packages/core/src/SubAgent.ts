@@ -85,7 +85,8 @@ export type AsTool<A extends Agent, Name extends string, Parameters extends Sche
  * Makes an agent a tool. A call of it starts a Run of the agent, whose id is made of the caller's and the call's, and whose
  * output is the call's result; one that ends in any other way is an error result that says why. That Run is driven, resumed,
  * paused, cancelled and removed with its root, and asks through it. It runs with everything that the root was given: the
- * model, the handlers, and all plugins, which judge its calls as they judge its caller's.
+ * model, the handlers, and all plugins, which judge its calls as they judge its caller's. How long it may take is its agent's
+ * `limits.activeTime`; of interceptors only sanitizers see its output, since all of them see what is done to get it.
  *
  * @example
  * const research = Agent.asTool(researcher, { name: "research", description: "Finds sources. Say what about." })

@@ -459,6 +459,26 @@ describe("the verbs on a tree", () => {
     })
   )
 
+  it.effect("a tree that is paused and then cancelled ends, though a call below had begun when its process died", () =>
+    Effect.gen(function* () {
+      const { here, mortal, process, ran } = yield* world
+      const model = yield* cast({
+        lead: [asks("ann"), text("done")],
+        ann: [call("mail", { to: "bob" }), text("mailed")]
+      })
+      const dying = yield* mortal({ name: "M", model, deadly: "mail" })
+      yield* dying.untilDead(start)
+      yield* here(Run.pause({ runId }))
+      yield* here(Run.cancel({ runId }))
+      expect(yield* process({ name: "B", model })(Run.recover([lead]))).toMatchObject([
+        { outcome: { _tag: "Cancelled" } }
+      ])
+      expect(yield* here(Run.get("r.t1.0"))).toMatchObject({ status: "cancelled" })
+      expect(only(yield* here(eventsOf("r.t1.0")), "ToolCallCompleted")).toMatchObject([{ ending: "unknown" }])
+      expect(ran).toEqual(["mail died"])
+    })
+  )
+
   it.effect("a sweep takes roots only, and a Run below through its root", () =>
     Effect.gen(function* () {
       const { here, mortal, process } = yield* world
