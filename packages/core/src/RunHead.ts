@@ -179,8 +179,7 @@ const changes = (head: Head, event: RunEvent): Head => {
       return { ...(usage ? spent(head, usage, costNanoUsd) : head), compacted: { throughTurn, clearedTurn } }
     }
     case "CompactionFailed": {
-      const { throughTurn = 0, clearedTurn = 0 } = head.compacted ?? {}
-      const compacted = { throughTurn, clearedTurn, failedTurn: head.turn }
+      const compacted = { throughTurn: 0, clearedTurn: 0, ...head.compacted, failedTurn: head.turn }
       return { ...spent(head, event.usage, event.costNanoUsd), compacted }
     }
     case "MessageReceived":
