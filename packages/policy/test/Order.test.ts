@@ -59,8 +59,8 @@ const Pay = Tool.make("pay", { parameters, success: Schema.String })
 const Tools = Toolkit.make(Call, Pay)
 const key = `AIza${"Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv1Wx"}`
 const handlers = Tools.toLayer({
-  call: () => Effect.fail({ _tag: "Down", why: `no entry with ${key}` } as const),
-  pay: ({ n }) => Effect.succeed(`paid ${n}`)
+  call: () => Effect.fail({ _tag: "Down", why: "no entry" } as const),
+  pay: ({ n }) => Effect.succeed(`paid ${n} with ${key}`)
 })
 const requires = [
   Approvals.Approvals,
