@@ -13,8 +13,11 @@ const nested = ["packages", "apps", "examples"].flatMap((folder) =>
 )
 const tested = [...nested, "bench"].filter((folder) => existsSync(join(root, folder, "test")))
 
-/** Tests import the workspace's source, never dist. */
-const source = { conditions: [condition, "module", "node", "development|production"] }
+/**
+ * Tests import the workspace's source, never dist. Without "module", which is for bundlers: what Node itself then loads need not
+ * be there in a form that it can load.
+ */
+const source = { conditions: [condition, "node", "development|production"] }
 
 // Each worker and each process that a test starts from sources loads effect: to compile it once saves a third of the CPU time
 // of a start. Coverage needs functions that come from no cache.

@@ -1,0 +1,13 @@
+/**
+ * Says that spans did not arrive.
+ *
+ * @since 0.1.0
+ */
+import * as Schema from "effect/Schema"
+
+/** A back end refused spans or was not there. Nothing is lost: the journal has them, and they can be sent again. */
+export class ExportFailed extends Schema.TaggedError<ExportFailed>()("ExportFailed", { detail: Schema.String }) {
+  override get message(): string {
+    return `The spans were not taken: ${this.detail}`
+  }
+}

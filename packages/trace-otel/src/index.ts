@@ -1,0 +1,1 @@
+export * as Trace from "./Trace.ts"
