@@ -11,7 +11,9 @@ import type { Agent } from "./Agent.ts"
 import { type Attempt, type Child, type ChildError, leaseMillis, type Model } from "./Attempt.ts"
 import { CheckpointStore, type StoreError } from "./CheckpointStore.ts"
 import { bounded } from "./Bounded.ts"
+import { current } from "./Caller.ts"
 import * as Debts from "./Debts.ts"
+import { defined } from "./Defined.ts"
 import { Draining } from "./Drain.ts"
 import { canonical } from "./Digest.ts"
 import { Fallbacks } from "./Fallback.ts"
@@ -236,6 +238,7 @@ const open = Effect.fnUntraced(function* (
   for (const draft of drafts) yield* journal.put(draft)
   const { head, plugins: known, tools: recorded } = journal.state
   const answering = [...plugins.answering.keys()]
+  const caller = yield* current
   if (!head.started) {
     const { name, version } = agent
     const said = answering.length === 0 ? undefined : { answering }
@@ -251,7 +254,8 @@ const open = Effect.fnUntraced(function* (
     ...(head.version === agent.version ? undefined : { version: agent.version }),
     ...(head.started && known.join() !== plugins.names.join() ? { plugins: plugins.names } : undefined),
     ...(without.length === 0 ? undefined : { without }),
-    ...(head.started && (head.answering ?? []).join() !== answering.join() ? { answering } : undefined)
+    ...(head.started && (head.answering ?? []).join() !== answering.join() ? { answering } : undefined),
+    ...defined({ caller })
   })
   for (const { id, path } of yield* expired(attempt)) {
     const [callId] = path ?? []

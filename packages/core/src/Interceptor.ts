@@ -31,6 +31,8 @@ export interface ToolInfo {
   readonly runId: string
   readonly callId: string
   readonly name: string
+  /** How often the journal has it started, this time included; 1 for a readonly call, whose start is not journaled. */
+  readonly start: number
   readonly effect: EffectClass
   /** Its author said that what it returns comes from outside (`Tool.OpenWorld`). */
   readonly openWorld: boolean
@@ -60,5 +62,5 @@ export interface Interceptor {
   /** `turn` changes text: no delta is published before it, and the text that it gives in one piece. */
   readonly holdsDeltas?: boolean
   /** Changes what a handler reports while it runs, before it is published as ToolProgress. What it throws at is not published. */
-  readonly progress?: (info: Omit<ToolInfo, "arguments">, value: unknown) => unknown
+  readonly progress?: (info: Omit<ToolInfo, "arguments" | "start">, value: unknown) => unknown
 }

@@ -41,6 +41,8 @@ export interface Parts {
   readonly guards?: ReadonlyArray<Guard>
   readonly interceptors?: ReadonlyArray<Interceptor>
   readonly observers?: ReadonlyArray<Observer>
+  /** Nothing of a Run depends on it, so a resume may go without: it only watches, as traces do. Default false. */
+  readonly optional?: boolean
   /**
    * Decides who may answer, in whatever process `Run.answer` is called: one that lacks this plugin is PluginMissing. Every
    * plugin that has it must agree; one that breaks refuses.
@@ -54,7 +56,7 @@ export interface Plugin {
 }
 
 export interface Collected {
-  /** The plugins that a resume needs: those that guard, intercept, or say who may answer. */
+  /** The plugins that a resume needs: those that guard, intercept, or say who may answer, but not the optional ones. */
   readonly names: ReadonlyArray<string>
   /** Those that say who may answer, by name. */
   readonly answering: ReadonlyMap<string, NonNullable<Parts["mayAnswer"]>>
@@ -71,8 +73,8 @@ export const collect = (context: Context.Context<never>): Collected => {
   const plugins: Array<Parts> = []
   for (const service of context.mapUnsafe.values()) if (isPlugin(service)) plugins.push(service[PluginId])
   const acts = plugins.filter(
-    ({ guards, interceptors, mayAnswer }) =>
-      guards !== undefined || interceptors !== undefined || mayAnswer !== undefined
+    ({ guards, interceptors, mayAnswer, optional }) =>
+      optional !== true && (guards !== undefined || interceptors !== undefined || mayAnswer !== undefined)
   )
   const answering = plugins.flatMap(({ mayAnswer, name }) =>
     mayAnswer === undefined ? [] : [[name, mayAnswer] as const]

@@ -194,8 +194,7 @@ const driven = (agent: Agent, input: Omit<Parameters<typeof drive>[0], "agent">)
     yield* lift(Input.agent(agent, context))
     yield* lift(Input.plugins(agent, Plugin.collect(context)))
     const { runId } = input
-    const span = { attributes: { "waystone.run.id": runId } }
-    const state = yield* lift(Effect.withSpan(drive({ agent, ...input }), `invoke_agent ${agent.name}`, span))
+    const state = yield* lift(drive({ agent, ...input }))
     const resting = Outcomes.resting(runId, state)
     return yield* resting === undefined ? lift(outcomeOf(agent, runId, state)) : Effect.fail(resting)
   })

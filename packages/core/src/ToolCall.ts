@@ -169,7 +169,7 @@ const execute = (attempt: Attempt, ready: Ready, done: Done): Effect.Effect<Exec
 
 const intercepted = (
   { plugins, runId }: Attempt,
-  { arguments: decoded, call: { callId, name }, tool: { effect, openWorld } }: Omit<Ready, "parallel">,
+  { arguments: decoded, call: { callId, name, starts }, tool: { effect, openWorld } }: Omit<Ready, "parallel">,
   applies: (stage: string) => boolean,
   output: Effect.Effect<ToolOutput>
 ): Effect.Effect<ToolOutput> =>
@@ -179,7 +179,7 @@ const intercepted = (
         (next, { stage, tool: wrap }) =>
           wrap === undefined || !applies(stage)
             ? next
-            : wrap({ runId, callId, name, effect, openWorld, arguments: decoded }, next),
+            : wrap({ runId, callId, name, start: starts + 1, effect, openWorld, arguments: decoded }, next),
         output
       )
 

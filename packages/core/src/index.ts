@@ -1,4 +1,5 @@
 export * as Agent from "./Agent.ts"
+export * as Caller from "./Caller.ts"
 export * as CheckpointStore from "./CheckpointStore.ts"
 export * as Fallback from "./Fallback.ts"
 export * as Guard from "./Guard.ts"
