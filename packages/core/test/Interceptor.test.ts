@@ -157,7 +157,7 @@ describe("Interceptor", () => {
       expect(outcomeOf(run)).toMatchObject({ output: "DONE" })
       expect(infos).toEqual([
         { runId: "r", turn: 1 },
-        { runId: "r", callId: "t1.0", name: "work", effect: "unsafe", openWorld: false, arguments: { n: 3 } },
+        { runId: "r", callId: "t1.0", name: "work", start: 1, effect: "unsafe", openWorld: false, arguments: { n: 3 } },
         { runId: "r", turn: 2 }
       ])
     })

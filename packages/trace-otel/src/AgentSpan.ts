@@ -67,6 +67,7 @@ export const make = (writing: Writing.Writing, common: Attributes, about: About)
       [own.estimated]: totals.usage.estimated,
       [own.cost]: Writing.cost(totals.costNanoUsd),
       [own.turns]: totals.turns,
+      [own.toolCalls]: totals.calls,
       [own.outcome]: outcomeOf(end),
       [own.stopReason]: reasonOf(end),
       [own.truncated]: cut === 0 ? undefined : true,

@@ -220,6 +220,7 @@ export const own = {
   seq: "waystone.seq",
   stopReason: "waystone.stop.reason",
   tries: "waystone.tries",
+  toolCalls: "waystone.tool_calls",
   truncated: "waystone.trace.truncated",
   turn: "waystone.turn",
   turns: "waystone.turns"

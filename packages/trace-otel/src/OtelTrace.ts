@@ -1,0 +1,178 @@
+/**
+ * Switches tracing on: a Layer that brings an OpenTelemetry set-up of its own, and one that joins an application's.
+ *
+ * Both need the store in which the Runs are: what a back end refused is read from there again.
+ *
+ * @since 0.1.0
+ */
+import { metrics as globalMetrics, type MeterProvider as MeterProviders } from "@opentelemetry/api"
+import * as NodeSdk from "@effect/opentelemetry/NodeSdk"
+import * as Resource from "@effect/opentelemetry/Resource"
+import { MeterProvider, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics"
+import { BatchSpanProcessor, type SpanExporter } from "@opentelemetry/sdk-trace-base"
+import { Caller, CheckpointStore, Plugin } from "@waystone/core"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { Foreign } from "./Foreign.ts"
+import { Held } from "./Held.ts"
+import * as Inside from "./Inside.ts"
+import * as Live from "./Live.ts"
+import * as Otlp from "./Otlp.ts"
+import * as Readable from "./Readable.ts"
+import * as RunMetrics from "./RunMetrics.ts"
+import * as Sampling from "./Sampling.ts"
+import * as Segments from "./Segments.ts"
+import * as Sender from "./Sender.ts"
+import { TraceDestination } from "./Trace.ts"
+import { Traces } from "./Traces.ts"
+import * as WaitingRuns from "./WaitingRuns.ts"
+import * as Writing from "./Writing.ts"
+
+/** What is told of Runs, and how much of it is kept. */
+export interface Options extends Writing.Options {
+  /** Which traces are kept. Default: all. */
+  readonly sampling?: Sampling.Options
+  /** Spans in memory, of all Runs together. Default 20,000, some 40 MB; what is more is read from the journal again. */
+  readonly maxHeld?: number
+  /** How long the end of the program waits for spans that were not taken yet. Default 10 s. */
+  readonly patience?: Duration.Input
+  /** How often waiting Runs are counted. Default 30 s; with Duration.infinity, never. */
+  readonly waitingEvery?: Duration.Input
+}
+
+/** An OpenTelemetry set-up of one's own. */
+export interface OwnOptions extends Options {
+  /** Default: `OTEL_SERVICE_NAME`. */
+  readonly serviceName?: string
+  readonly serviceVersion?: string
+  /** More about this process. */
+  readonly attributes?: Readonly<Record<string, string | number | boolean>>
+}
+
+/** The set-up of an application. */
+export interface JoinOptions extends Options {
+  /** Takes the spans of Runs; where it says that it failed, they come again. */
+  readonly exporter: SpanExporter
+  /** Makes the metrics. Default: the global one of `@opentelemetry/api`. */
+  readonly meterProvider?: MeterProviders
+}
+
+const defaults = { maxHeld: 20_000, patience: "10 seconds", waitingEvery: "30 seconds" } as const
+
+/** Tracing, switched on. */
+export class OtelTrace extends Context.Service<
+  OtelTrace,
+  Plugin.Plugin & {
+    /** What is in memory, and what there was no room for. */
+    readonly held: { readonly size: number; readonly cutRuns: number; readonly lostSpans: number }
+  }
+>()("@waystone/trace-otel/OtelTrace") {}
+
+type Provided = OtelTrace | TraceDestination
+
+/**
+ * Brings everything: spans and metrics by OTLP over HTTP, as the standard `OTEL_*` variables say, and a tracer for the spans
+ * of effects, which stand under the calls of Runs.
+ */
+export const layer = (options: OwnOptions = {}): Layer.Layer<Provided, never, CheckpointStore.CheckpointStore> =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const held = new Held(options.maxHeld ?? defaults.maxHeld)
+      const exports = yield* Otlp.isOn("TRACES")
+      const exporter = exports ? yield* Otlp.traces : nowhere
+      const foreign = new Foreign(held, exports ? new BatchSpanProcessor(exporter) : undefined)
+      const { attributes, serviceName, serviceVersion } = options
+      const resource =
+        serviceName === undefined
+          ? undefined
+          : {
+              serviceName,
+              ...(serviceVersion === undefined ? undefined : { serviceVersion }),
+              ...(attributes === undefined ? undefined : { attributes: { ...attributes } })
+            }
+      const sdk = NodeSdk.layer(() => ({
+        ...(resource === undefined ? undefined : { resource }),
+        ...(exports ? { spanProcessor: foreign } : undefined)
+      }))
+      const own = Layer.unwrap(
+        Effect.map(meters, (meterProvider) => made({ ...options, exporter, meterProvider }, held, foreign))
+      )
+      return Layer.provideMerge(own, sdk)
+    })
+  )
+
+/**
+ * Joins a set-up that is there: its exporter, its meters, its `Resource` and its tracer. Spans that others make stand under
+ * the calls of Runs, but are sampled by that set-up alone.
+ */
+export const join = (
+  options: JoinOptions
+): Layer.Layer<Provided, never, CheckpointStore.CheckpointStore | Resource.Resource> =>
+  Layer.suspend(() => {
+    const held = new Held(options.maxHeld ?? defaults.maxHeld)
+    return made(options, held, new Foreign(held))
+  })
+
+const nowhere: SpanExporter = { export: (_, done) => done({ code: 0 }), shutdown: () => Promise.resolve() }
+
+const meters = Effect.gen(function* () {
+  const resource = yield* Resource.Resource
+  const readers = (yield* Otlp.isOn("METRICS"))
+    ? [
+        new PeriodicExportingMetricReader({
+          exporter: yield* Otlp.metrics,
+          exportIntervalMillis: yield* Otlp.metricInterval
+        })
+      ]
+    : []
+  return yield* Effect.acquireRelease(
+    Effect.sync(() => new MeterProvider({ resource, readers })),
+    (provider) =>
+      Effect.ignore(
+        Effect.timeoutOption(
+          Effect.tryPromise(() => provider.shutdown()),
+          "3 seconds"
+        )
+      )
+  )
+})
+
+const made = (
+  options: JoinOptions,
+  held: Held,
+  foreign: Foreign
+): Layer.Layer<Provided, never, CheckpointStore.CheckpointStore | Resource.Resource> =>
+  Layer.mergeAll(
+    Layer.effectContext(
+      Effect.gen(function* () {
+        const { exporter, meterProvider = globalMetrics.getMeterProvider(), patience = defaults.patience } = options
+        const store = yield* CheckpointStore.CheckpointStore
+        const readable = Readable.make(yield* Resource.Resource)
+        const writing = Writing.make(options)
+        const source = { store, writing, sampler: Sampling.make(options.sampling ?? {}) }
+        const meter = meterProvider.getMeter(Readable.scope.name)
+        const send = (spans: Parameters<Sender.Options["send"]>[0]) => Otlp.send(exporter, spans.map(readable))
+        const read = ({ runId, upTo }: Sender.Parcel) =>
+          Effect.map(Segments.unsent(source, runId, { upTo, now: upTo }), ({ spans }) => spans)
+        const traces = new Traces(foreign, held, yield* Sender.make({ send, read, held, patience }))
+        const every = options.waitingEvery ?? defaults.waitingEvery
+        if (Duration.isFinite(Duration.fromInputUnsafe(every)))
+          yield* Effect.forkScoped(WaitingRuns.watch(meter, every))
+        const observer = Live.observer({
+          ...source,
+          traces,
+          held,
+          measure: RunMetrics.make(meter, options.semconv ?? "latest")
+        })
+        const interceptor = Inside.interceptor((runId) => traces.of(runId))
+        const plugin = { name: "trace-otel", optional: true, observers: [observer], interceptors: [interceptor] }
+        return Context.mergeAll(
+          Context.make(OtelTrace, { [Plugin.PluginId]: plugin, held }),
+          Context.make(TraceDestination, { writing, send })
+        )
+      })
+    ),
+    Layer.succeed(Caller.Callers, true)
+  )

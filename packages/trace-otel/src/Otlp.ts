@@ -1,0 +1,67 @@
+/**
+ * Makes the exporters that the standard variables ask for: OTLP over HTTP, as protobuf or as JSON.
+ *
+ * They read `OTEL_EXPORTER_OTLP_ENDPOINT`, `…_HEADERS`, `…_TIMEOUT`, `…_COMPRESSION` and their kin themselves.
+ *
+ * @since 0.1.0
+ */
+import { context } from "@opentelemetry/api"
+import { ExportResultCode, suppressTracing } from "@opentelemetry/core"
+import { OTLPMetricExporter as JsonMetrics } from "@opentelemetry/exporter-metrics-otlp-http"
+import { OTLPMetricExporter as ProtoMetrics } from "@opentelemetry/exporter-metrics-otlp-proto"
+import { OTLPTraceExporter as JsonTraces } from "@opentelemetry/exporter-trace-otlp-http"
+import { OTLPTraceExporter as ProtoTraces } from "@opentelemetry/exporter-trace-otlp-proto"
+import type { PushMetricExporter } from "@opentelemetry/sdk-metrics"
+import type { ReadableSpan, SpanExporter } from "@opentelemetry/sdk-trace-base"
+import * as Config from "effect/Config"
+import * as Effect from "effect/Effect"
+import { ExportFailed } from "./ExportFailed.ts"
+
+type Signal = "TRACES" | "METRICS"
+
+const setting = (name: string, fallback: string): Effect.Effect<string> =>
+  Effect.orElseSucceed(Config.withDefault(Config.String(name), fallback), () => fallback)
+
+/** Whether that signal is exported: `OTEL_SDK_DISABLED` and `OTEL_…_EXPORTER=none` switch it off. */
+export const isOn = (signal: Signal): Effect.Effect<boolean> =>
+  Effect.zipWith(
+    setting("OTEL_SDK_DISABLED", "false"),
+    setting(`OTEL_${signal}_EXPORTER`, "otlp"),
+    (disabled, exporter) => disabled !== "true" && exporter !== "none"
+  )
+
+/** `http/json`, or `http/protobuf`, which is OpenTelemetry's default. */
+const isJson = (signal: Signal): Effect.Effect<boolean> =>
+  Effect.flatMap(setting("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"), (general) =>
+    Effect.map(setting(`OTEL_EXPORTER_OTLP_${signal}_PROTOCOL`, general), (protocol) => protocol === "http/json")
+  )
+
+export const traces: Effect.Effect<SpanExporter> = Effect.map(isJson("TRACES"), (json) =>
+  json ? new JsonTraces() : new ProtoTraces()
+)
+
+export const metrics: Effect.Effect<PushMetricExporter> = Effect.map(isJson("METRICS"), (json) =>
+  json ? new JsonMetrics() : new ProtoMetrics()
+)
+
+/** How often metrics go out, in ms: `OTEL_METRIC_EXPORT_INTERVAL`, 60,000 by default. */
+export const metricInterval: Effect.Effect<number> = Effect.map(
+  setting("OTEL_METRIC_EXPORT_INTERVAL", "60000"),
+  (value) => (Number(value) > 0 ? Number(value) : 60_000)
+)
+
+/** Exports once; succeeds when the back end has taken the spans. What the request itself does is not traced. */
+export const send = (exporter: SpanExporter, spans: ReadonlyArray<ReadableSpan>): Effect.Effect<void, ExportFailed> =>
+  Effect.callback<void, ExportFailed>((resume) => {
+    const failed = (error: unknown) =>
+      resume(Effect.fail(new ExportFailed({ detail: error instanceof Error ? error.message : "no reason was given" })))
+    try {
+      context.with(suppressTracing(context.active()), () =>
+        exporter.export([...spans], ({ code, error }) =>
+          code === ExportResultCode.SUCCESS ? resume(Effect.void) : failed(error)
+        )
+      )
+    } catch (error) {
+      failed(error)
+    }
+  })
