@@ -27,6 +27,8 @@ export interface Capture {
 
 const defaultBytes = 16_384
 const leastBytes = 256
+/** Characters that are left of a text at least: enough to know it again. */
+const shortest = 32
 const removed = "[removed]"
 
 const bytesOf = (text: string): number => Buffer.byteLength(text)
@@ -54,11 +56,12 @@ const whole = (text: string): string => text.replace(/[\uD800-\uDBFF]$/, "")
 const fitted = (value: unknown, maxBytes: number): string | undefined => {
   const all = JSON.stringify(value)
   if (bytesOf(all) <= maxBytes) return all
-  for (let most = maxBytes; most >= 32; most = Math.floor(most / 2)) {
+  for (let most = maxBytes; most > shortest; most = Math.floor(most / 2)) {
     const json = JSON.stringify(mapTexts(value, shortened(most)))
     if (bytesOf(json) <= maxBytes) return json
   }
-  return undefined
+  const least = JSON.stringify(mapTexts(value, shortened(shortest)))
+  return bytesOf(least) <= maxBytes ? least : undefined
 }
 
 /** What content becomes, as the options say. */
@@ -73,10 +76,16 @@ export const make = ({ maxBytes = defaultBytes, redact = (text) => text }: Optio
   }
   const messages = (all: ReadonlyArray<unknown>): string => {
     const cleaned = all.map((message) => mapShape(message, clean))
-    for (let from = 0; from < cleaned.length; from++) {
-      const json = fitted(cleaned.slice(from), limit)
-      if (json !== undefined) return json
+    // Counted from the end: how many fit when each is as short as it gets.
+    let from = cleaned.length
+    let bytes = 2
+    while (from > 0) {
+      bytes += bytesOf(JSON.stringify(mapTexts(cleaned[from - 1], shortened(shortest)))) + 1
+      if (bytes > limit) break
+      from--
     }
+    const json = from === cleaned.length ? undefined : fitted(cleaned.slice(from), limit)
+    if (json !== undefined) return json
     return "[]"
   }
   const object = (value: unknown): string => {
