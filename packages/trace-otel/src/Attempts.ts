@@ -38,6 +38,8 @@ export class Attempts {
   private readonly writing: Writing
   private parent: RunEvent.Parent | undefined
   private firstCaller: Caller | undefined
+  /** Every span asks for it. */
+  private derived: { readonly rootId: string; readonly traceId: string } | undefined
   private open: Open | undefined
   private previous: Open | undefined
   private rested: { readonly at: number; readonly seq: number; readonly kinds: ReadonlyArray<string> } | undefined
@@ -64,7 +66,10 @@ export class Attempts {
   }
 
   traceId(head: RunHead.Head): string {
-    return this.firstCaller?.traceId ?? SpanIds.traceId(head.parent?.rootId ?? this.runId)
+    if (this.firstCaller !== undefined) return this.firstCaller.traceId
+    const rootId = head.parent?.rootId ?? this.runId
+    if (this.derived?.rootId !== rootId) this.derived = { rootId, traceId: SpanIds.traceId(rootId) }
+    return this.derived.traceId
   }
 
   /** When the open attempt began. */

@@ -6,6 +6,7 @@
  *
  * @since 0.1.0
  */
+import { context, trace, TraceFlags } from "@opentelemetry/api"
 import type { Interceptor } from "@waystone/core"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -43,35 +44,54 @@ class Passing implements Tracer.Span {
   addLinks(): void {}
 }
 
-/** The tracer of the application, without effect/ai's spans. */
-const without = (base: Tracer.Tracer): Tracer.Tracer =>
-  Tracer.make({
-    span: (options) =>
-      Option.isSome(options.parent) && options.name.startsWith("LanguageModel.")
-        ? new Passing(options, options.parent.value)
-        : base.span(options),
-    ...(base.context === undefined ? undefined : { context: base.context })
+/**
+ * The tracer of the application, without effect/ai's spans. Each operation of an effect runs in OpenTelemetry's context of its
+ * span, so that instrumented libraries find it; for our span that context is made once, not for each of thousands.
+ */
+const within = (base: Tracer.Tracer, span: Tracer.ExternalSpan): Tracer.Tracer => {
+  const make: Tracer.Tracer["span"] = (options) =>
+    Option.isSome(options.parent) && options.name.startsWith("LanguageModel.")
+      ? new Passing(options, options.parent.value)
+      : base.span(options)
+  const { context: others } = base
+  if (others === undefined) return Tracer.make({ span: make })
+  const { spanId, traceId } = span
+  const ours = trace.setSpanContext(context.active(), { traceId, spanId, traceFlags: TraceFlags.SAMPLED })
+  // Where nobody keeps contexts (no context manager is registered), there is nothing to run in.
+  if (!context.with(ours, () => context.active() === ours)) return Tracer.make({ span: make })
+  return Tracer.make({
+    span: make,
+    context: (primitive, fiber) => {
+      const current = fiber.cache.span
+      return current === span || current instanceof Passing
+        ? context.with(ours, () => primitive["~effect/Effect/evaluate"](fiber))
+        : others(primitive, fiber)
+    }
   })
+}
 
-const under = <A, E, R>(effect: Effect.Effect<A, E, R>, span: Tracer.ExternalSpan, quiet: boolean) =>
-  Effect.updateContext(effect, (context: Context.Context<R>) => {
-    const placed = Context.add(context, Tracer.ParentSpan, span)
-    return quiet ? Context.add(placed, Tracer.Tracer, without(Context.get(context, Tracer.Tracer))) : placed
-  })
+const under = <A, E, R>(effect: Effect.Effect<A, E, R>, span: Tracer.ExternalSpan) =>
+  Effect.updateContext(effect, (given: Context.Context<R>) =>
+    Context.add(
+      Context.add(given, Tracer.ParentSpan, span),
+      Tracer.Tracer,
+      within(Context.get(given, Tracer.Tracer), span)
+    )
+  )
 
 /** `traceOf` knows the traces of the Runs that are driven here. */
 export const interceptor = (traceOf: (runId: string) => string | undefined): Interceptor.Interceptor => {
-  const place = <A, E, R>(runId: string, spanId: string, effect: Effect.Effect<A, E, R>, quiet: boolean) =>
-    Effect.contextWith((context: Context.Context<R>) => {
+  const place = <A, E, R>(runId: string, spanId: string, effect: Effect.Effect<A, E, R>) =>
+    Effect.contextWith((given: Context.Context<R>) => {
       // Where the observer has not got so far: whoever started the Run is around it, and its trace is theirs.
-      const caller = Context.getOption(context, Tracer.ParentSpan)
+      const caller = Context.getOption(given, Tracer.ParentSpan)
       const traceId = traceOf(runId) ?? (Option.isSome(caller) ? caller.value.traceId : SpanIds.traceId(runId))
-      return under(effect, Tracer.externalSpan({ traceId, spanId, sampled: true }), quiet)
+      return under(effect, Tracer.externalSpan({ traceId, spanId, sampled: true }))
     })
   return {
     name: "waystone-trace",
     stage: "trace",
-    turn: ({ runId, turn }, next) => place(runId, SpanIds.turn(runId, turn), next, true),
-    tool: ({ callId, runId, start }, next) => place(runId, SpanIds.call(runId, callId, start), next, false)
+    turn: ({ runId, turn }, next) => place(runId, SpanIds.turn(runId, turn), next),
+    tool: ({ callId, runId, start }, next) => place(runId, SpanIds.call(runId, callId, start), next)
   }
 }

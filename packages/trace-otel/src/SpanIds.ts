@@ -7,13 +7,10 @@
  *
  * @since 0.1.0
  */
-import { createHash } from "node:crypto"
+import { hash } from "node:crypto"
 
 const digest = (parts: ReadonlyArray<string | number>, bytes: number): string => {
-  const hex = createHash("sha256")
-    .update(JSON.stringify(["waystone", ...parts]))
-    .digest("hex")
-    .slice(0, bytes * 2)
+  const hex = hash("sha256", JSON.stringify(["waystone", ...parts])).slice(0, bytes * 2)
   // All zeros is no id. It never happens, but a trace that is lost for it would never be found.
   return /^0+$/.test(hex) ? `${hex.slice(1)}1` : hex
 }
