@@ -14,13 +14,17 @@ import { OTLPTraceExporter as ProtoTraces } from "@opentelemetry/exporter-trace-
 import type { PushMetricExporter } from "@opentelemetry/sdk-metrics"
 import type { ReadableSpan, SpanExporter } from "@opentelemetry/sdk-trace-base"
 import * as Config from "effect/Config"
+import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
 import { ExportFailed } from "./ExportFailed.ts"
 
 type Signal = "TRACES" | "METRICS"
 
+/** From the environment itself, as the exporters read theirs. */
 const setting = (name: string, fallback: string): Effect.Effect<string> =>
-  Effect.orElseSucceed(Config.withDefault(Config.String(name), fallback), () => fallback)
+  Effect.suspend(() => Config.withDefault(Config.String(name), fallback).parse(ConfigProvider.fromEnv())).pipe(
+    Effect.orElseSucceed(() => fallback)
+  )
 
 /** Whether that signal is exported: `OTEL_SDK_DISABLED` and `OTEL_…_EXPORTER=none` switch it off. */
 export const isOn = (signal: Signal): Effect.Effect<boolean> =>
