@@ -24,6 +24,7 @@ import * as RunTests from "./RunTests.ts"
 import * as Sandbox from "./Sandbox.ts"
 import type { Scenario } from "./scenario/Scenario.ts"
 import * as Stores from "./Stores.ts"
+import * as Tracing from "./Tracing.ts"
 
 export type Platform = FileSystem | Path.Path | ChildProcessSpawner | Terminal
 export type Provided =
@@ -88,6 +89,7 @@ export const layer = ({
     Models.layer(model, scenario?.disturb),
     model._tag === "Offline" ? Layer.empty : Layer.orDie(Prices.layer()),
     ProcessOwner.layer,
+    Tracing.layer,
     policies
   ).pipe(Layer.provideMerge(wrapped), Layer.provideMerge(project))
 }
