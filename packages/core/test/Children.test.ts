@@ -331,6 +331,30 @@ describe("what a tree of agents waits for", () => {
     })
   )
 
+  it.effect("RI-058 an answer that comes before its root has stored that it waits is not lost", () =>
+    Effect.gen(function* () {
+      const { here, process } = yield* world
+      const model = yield* cast({ lead: [asks("ann"), text("done")], ann: [call("pay", { amount: 1 }), text("paid")] })
+      let said = false
+      const say = Effect.gen(function* () {
+        said = true
+        const digest = (yield* Run.get("r.t1.0")).waiting[0]?.digest ?? ""
+        yield* Run.answer(lead, { runId, callId: "t1.0", path: ["t1.0"], answer: yes(digest), by: "ann" })
+      })
+      const outcome = yield* process({
+        model,
+        wrap: (store) => ({
+          ...store,
+          append: (request) =>
+            !said && request.events.some((line) => line.includes('"ChildSuspended"'))
+              ? Effect.andThen(Effect.orDie(here(say)), store.append(request))
+              : store.append(request)
+        })
+      })(start)
+      expect(outcome).toMatchObject({ _tag: "Completed", output: "done" })
+    })
+  )
+
   it.effect("the same answer again tells the root what the first one could not", () =>
     Effect.gen(function* () {
       const { here, mortal, process } = yield* world

@@ -147,6 +147,9 @@ describe("a Budget and the agents below", () => {
       })
       const [accepted] = only(yield* read("r.t1.1"), "RunAccepted")
       expect(accepted?.parent?.share).toEqual({ budget: shares[1] })
+      const events = yield* read()
+      const last = events.findLastIndex(({ _tag }) => _tag === "ToolCallCompleted")
+      expect(folded(events.slice(0, last + 1)).spending.reserved).toEqual(none)
     })
   )
 
