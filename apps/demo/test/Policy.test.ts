@@ -36,7 +36,9 @@ describe("the demo's own policy", () => {
     [readOf("src/cart.js", "link/x"), "deny"],
     [{ tool: "search_files", effect: "readonly", arguments: { pattern: "x" } }, "allow"],
     [{ tool: "send_mail", effect: "unsafe", arguments: {} }, "deny"],
-    [shell("npm test"), "allow"],
+    // Through the shell nothing confines what the agent has written into a test.
+    [shell("npm test"), "ask"],
+    [shell("node --test"), "ask"],
     [shell("git status && git diff"), "allow"],
     [shell("git log -n 5"), "allow"],
     [shell("git log --output=x"), "ask"],
