@@ -47,6 +47,10 @@ const toolless = /(?:does not|doesn't|not) support (?:tools|function call)|tool 
 
 const worded = (status: number | undefined, { name, provider }: Named): string => {
   const variable = providers[provider].keys.join(" or ")
+  // A page, or a redirect.
+  if (status !== undefined && status < 400) {
+    return `what answers there is not the API of ${provider}: name its address by --base-url (most end in /v1).`
+  }
   switch (status) {
     case 401:
     case 403:

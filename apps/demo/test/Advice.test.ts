@@ -38,6 +38,18 @@ describe("what a provider refuses is explained", () => {
       goesOn: "/v1\n"
     },
     {
+      what: "a page with status 200",
+      fault: Script.raw("<html>wrong page</html>", "text/html"),
+      advice: "name its address by --base-url (most end in /v1)",
+      goesOn: "/v1\n"
+    },
+    {
+      what: "a redirect",
+      fault: Script.status(307, { location: "http://localhost:1/v1" }),
+      advice: "name its address by --base-url (most end in /v1)",
+      goesOn: "/v1\n"
+    },
+    {
       what: "a model without tools",
       fault: Script.status(400, {}, refusal("registry.ollama.ai/library/m does not support tools")),
       advice: "m has no tools of its own: tell it of them in text, by --text-protocol.",

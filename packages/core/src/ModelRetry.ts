@@ -49,7 +49,14 @@ export const table: Table = {
     504: "retry",
     529: "retry"
   },
-  types: { overloaded_error: "retry", rate_limit_error: "retry", api_error: "retry", timeout_error: "retry" },
+  types: {
+    overloaded_error: "retry",
+    rate_limit_error: "retry",
+    api_error: "retry",
+    timeout_error: "retry",
+    // An adapter's word: what answers there is no API, or points to another place.
+    wrong_address: "elsewhere"
+  },
   reasons: {
     StreamError: "fatal",
     RateLimitError: "retry",

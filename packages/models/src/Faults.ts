@@ -51,8 +51,10 @@ const messageOf = (error: unknown): string =>
   error instanceof Error ? error.message : typeof error === "string" ? error : "the provider gave no reason"
 
 const network = (description: string, url = ""): AiError.AiErrorReason =>
-  // A query may hold a key.
-  new AiError.NetworkError({ reason: "TransportError", method: "POST", url: url.replace(/\?.*/s, ""), description })
+  new AiError.NetworkError({ reason: "TransportError", method: "POST", url: withoutQuery(url), description })
+
+/** A query may hold a key. */
+const withoutQuery = (url: string): string => url.replace(/\?.*/s, "")
 
 /** A whole reply that broke off in its body: core counts what it may have cost, as of a stream that is cut (RI-101). */
 const broken = (description: string): AiError.AiErrorReason =>
@@ -61,10 +63,9 @@ const broken = (description: string): AiError.AiErrorReason =>
 /** Without a status, or with a good one, the answer did not come through or cannot be read. */
 const ofCall = (error: APICallError, now: number): AiError.AiErrorReason => {
   const { cause, message, responseBody, responseHeaders = {}, statusCode, url } = error
-  if (statusCode === undefined) return network(message, url)
-  if (statusCode < 400) {
-    return isUnreadable(cause) ? new AiError.InvalidOutputError({ description: message }) : broken(message)
-  }
+  if (statusCode === undefined) return isRedirect(cause) ? wrongAddress(message, 307) : network(message, url)
+  if (statusCode >= 300 && statusCode < 400) return wrongAddress(message, statusCode)
+  if (statusCode < 300) return ofGood(error)
   const kept = Object.entries(responseHeaders).filter(([name]) => telling.test(name.toLowerCase()))
   const body = bodyOf(responseBody)
   // A package that does not know the form of the body says no more than the status line.
@@ -74,6 +75,37 @@ const ofCall = (error: APICallError, now: number): AiError.AiErrorReason => {
     body: responseBody?.slice(0, maxBody)
   })
 }
+
+/** An answer with a good status that is no reply: an error all the same, a page, or what its package cannot read. */
+const ofGood = ({ cause, message, responseBody, responseHeaders = {}, statusCode = 200, url }: APICallError) => {
+  const reported = ofBody(jsonOf(responseBody))
+  if (reported !== undefined) return reported
+  const type = Object.entries(responseHeaders).find(([name]) => name.toLowerCase() === "content-type")?.[1] ?? ""
+  const isPage = /^\s*text\/html\b/i.test(type)
+  if (isPage || cause === undefined) {
+    const what = isPage ? "a page, and no reply of a model" : "no stream, which was asked for"
+    return wrongAddress(`${withoutQuery(url)} answered with ${type}: ${what}`, statusCode)
+  }
+  return isUnreadable(cause) ? new AiError.InvalidOutputError({ description: message }) : broken(message)
+}
+
+/** The error that an answer with a good status is, if it is one. */
+export const ofBody = (body: unknown): AiError.AiErrorReason | undefined => {
+  const said = isObject(body) && isObject(body["error"]) ? streamError(body) : undefined
+  return said === undefined ? undefined : ofReport(said)
+}
+
+/** Nothing that a later try could change, but another model, at its own address, may do (core's table, by this type). */
+const wrongAddress = (description: string, status: number): AiError.AiErrorReason =>
+  new AiError.InvalidRequestError({
+    description,
+    http: { response: { status, headers: {} } },
+    metadata: { [own]: { type: "wrong_address" } }
+  })
+
+/** What `fetch` itself says of redirects without an end, and of one that it was told not to follow. */
+const isRedirect = (cause: unknown): boolean =>
+  cause instanceof Error && /^(?:redirect count exceeded|unexpected redirect)$/i.test(cause.message)
 
 type Http = typeof AiError.HttpContext.Type & { readonly response: typeof AiError.HttpResponseDetails.Type }
 
@@ -108,12 +140,13 @@ const quota =
 const noCredit = /credit balance is too low/i
 
 /** The error in a body, if the body is JSON. */
-const bodyOf = (body: string | undefined): { readonly [field: string]: unknown } => {
+const bodyOf = (body: string | undefined): { readonly [field: string]: unknown } => streamError(jsonOf(body)) ?? {}
+
+const jsonOf = (body: string | undefined): unknown => {
   try {
-    const json: unknown = JSON.parse(body ?? "")
-    return streamError(json) ?? {}
+    return JSON.parse(body ?? "")
   } catch {
-    return {}
+    return undefined
   }
 }
 

@@ -11,6 +11,7 @@ import type * as Response from "effect/ai/Response"
 import * as Faults from "./Faults.ts"
 import * as Finish from "./Finish.ts"
 import * as ForbiddenKeys from "./ForbiddenKeys.ts"
+import * as Guarded from "./Guarded.ts"
 import * as Parts from "./Parts.ts"
 import type { Options } from "./Streamed.ts"
 
@@ -22,9 +23,12 @@ export const make = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Array<Response.PartEncoded>, AiError.AiError> {
   const clock = yield* Clock.Clock
   const result = yield* Effect.tryPromise({
-    try: (abortSignal) => ask(model, { ...call, abortSignal }),
+    try: (abortSignal) => ask(Guarded.whole(model), { ...call, abortSignal }),
     catch: (error) => Faults.make("generateText", Faults.reasonOf(error, clock.currentTimeMillisUnsafe()))
   })
+  // The package for Google reads an error with a good status as a reply that says nothing.
+  const reported = result.content.length === 0 ? Faults.ofBody(result.response?.body) : undefined
+  if (reported !== undefined) return yield* Faults.make("generateText", reported)
   yield* log(result.warnings.map(warning))
   const finish = Finish.part(result)
   if (Finish.isRefusal(result)) return yield* Faults.make("generateText", Faults.refusal(textOf(result), finish.usage))

@@ -16,6 +16,7 @@ import type * as Response from "effect/ai/Response"
 import * as Faults from "./Faults.ts"
 import * as Finish from "./Finish.ts"
 import { warning } from "./Generate.ts"
+import * as Guarded from "./Guarded.ts"
 import * as Parts from "./Parts.ts"
 import { streamed } from "./StreamParts.ts"
 
@@ -43,7 +44,7 @@ export const make = (
         (controller) => Effect.sync(() => leave(controller, opened.stream))
       )
       const { stream } = yield* Effect.tryPromise({
-        try: () => model.doStream({ ...call, abortSignal: signal }),
+        try: () => Guarded.streamed(model).doStream({ ...call, abortSignal: signal }),
         catch: failed
       })
       opened.stream = stream

@@ -1,7 +1,7 @@
 /**
  * Makes the model that was chosen. Its key goes to its server and nowhere else: what the server answers is read without it.
  */
-import { AiSdk, TextProtocol } from "@waystone/models"
+import { AiSdk, Redirects, TextProtocol } from "@waystone/models"
 import * as Config from "effect/Config"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -51,7 +51,7 @@ const asked = Effect.fnUntraced(function* (choice: Choice.Named) {
     // An error about a header that cannot be sent would show it.
     return yield* new KeyMissing({ message: `set ${keys.join(" or ")} to your key: what it holds is none.` })
   }
-  const wanted = { name: choice.name, baseURL, apiKey, fetch: discreet(apiKey) }
+  const wanted = { name: choice.name, baseURL, apiKey, fetch: Redirects.refusing(discreet(apiKey)) }
   const model = yield* Effect.promise(() => load(wanted))
   const options = { info: { server: new URL(baseURL).host }, ...(settings === undefined ? {} : { settings }) }
   const made = AiSdk.layer(model, options)
