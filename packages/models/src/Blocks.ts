@@ -3,10 +3,11 @@
  *
  * Invariants
  *   B1  Nothing of a block is given out as text before it is known not to be a call.
- *   B2  What stands within a longer fence, or in `<think>…</think>` at the beginning, is text: an example, no call.
+ *   B2  What stands within a longer fence, or in thoughts (`<think>…</think>`) at the beginning, is text: an example, no call.
  *
  * @since 0.1.0
  */
+import { closed, Line } from "./Fence.ts"
 import { Thoughts } from "./Thoughts.ts"
 
 export interface Text {
@@ -19,13 +20,6 @@ export type Piece =
   /** `marked`: the fence says that it is a call. `raw` is the block as it was written, fences included. */
   | { readonly _tag: "Block"; readonly marked: boolean; readonly body: string; readonly raw: string }
 
-/** A fence, perhaps behind other text, perhaps with JSON right after it. */
-const opening = /^(.*?)((`{3,}|~{3,})[ \t]*([\w-]{0,20})[ \t]*((?:[[{].*)?))\r?$/
-const closing = /^(.*?)(?<![`~])(`{3,}|~{3,})[ \t]*\r?$/
-/** The end of a line that is not complete, and may become a fence or a part of one. */
-const unsure = /(?:`{1,2}|~{1,2}|(?:`{3,}|~{3,})[ \t]*[\w-]{0,20}[ \t]*(?:[[{][^\n]*)?\r?)$/
-/** The beginning of a line that stays unsure until it ends. */
-const undecided = /^(?:`{3,}|~{3,})[ \t]*[\w-]{0,20}[ \t]*[[{]/
 /** What models write in place of `tool`; a fence of JSON or without a name may hold a call too. */
 const marks = new Set(["tool", "tool_call", "tool-call", "tool_calls"])
 const candidates = new Set(["", "json"])
@@ -41,8 +35,8 @@ export class Blocks {
   private state: State = { _tag: "Text" }
   private readonly thoughts = new Thoughts()
   private line = ""
-  /** Nothing of this line can be given out before it ends. */
-  private waits = false
+  /** All of this line, also what was given out. */
+  private tail = new Line()
   private raw = ""
   private body = ""
   /** The beginning of this line was given out. */
@@ -55,16 +49,18 @@ export class Blocks {
 
   /** A long line is looked at once, and not again with every delta. */
   private read(text: string): ReadonlyArray<Piece> {
-    if ((this.waits || this.state._tag === "Held") && !text.includes("\n")) {
-      this.line += text
-      return []
-    }
     const pieces: Array<Piece> = []
-    const lines = (this.line + text).split("\n")
-    this.line = lines.pop() ?? ""
-    for (const line of lines) pieces.push(...this.take(`${line}\n`))
-    if (this.state._tag !== "Held") pieces.push(...this.certain())
-    this.waits = this.state._tag === "Text" && undecided.test(this.line)
+    const lines = text.split("\n")
+    const last = lines.pop() ?? ""
+    for (const end of lines) {
+      this.line += end
+      pieces.push(...this.take("\n"))
+    }
+    this.line += last
+    if (this.state._tag !== "Held") {
+      this.tail.push(last)
+      pieces.push(...this.certain())
+    }
     return pieces
   }
 
@@ -72,43 +68,55 @@ export class Blocks {
   end(): ReadonlyArray<Piece> {
     const { text, thought } = this.thoughts.end()
     const pieces = [...said(thought), ...this.read(text)]
-    if (this.line !== "") pieces.push(...this.take(this.line))
-    this.line = ""
+    if (this.line !== "") pieces.push(...this.take(""))
     if (this.state._tag === "Held") pieces.push(this.block(this.state.marked))
     return joined(pieces)
   }
 
+  /** All that was thought was left open: nothing was said. */
+  get onlyThought(): boolean {
+    return this.thoughts.open
+  }
+
   /** What of the last line cannot become a fence any more. */
   private certain(): ReadonlyArray<Piece> {
-    const at = unsure.exec(this.line)?.index ?? this.line.length
-    if (at === 0) return []
+    const at = this.line.length - this.tail.unsure
+    if (at <= 0) return []
     const text = this.line.slice(0, at)
     this.line = this.line.slice(at)
     this.midline ||= text.trim() !== ""
     return [{ _tag: "Text", text }]
   }
 
-  private take(line: string): ReadonlyArray<Piece> {
+  /** The line is over, with this behind it. */
+  private take(ending: string): ReadonlyArray<Piece> {
+    const bare = this.line
+    const line = bare + ending
     const begins = !this.midline
+    this.line = ""
+    this.tail = new Line()
     this.midline = false
     if (this.state._tag === "Held") return this.hold(line, this.state.fence, this.state.marked)
     const text: Piece = { _tag: "Text", text: line }
-    const bare = line.replace(/\n$/, "")
     if (this.state._tag === "Code") {
       if (begins && closed(bare, this.state.fence)?.trim() === "") this.state = { _tag: "Text" }
       return [text]
     }
-    const [, before = "", all = "", fence = "", name = "", rest = ""] = opening.exec(bare) ?? []
-    if (fence === "") return [text]
+    const read = new Line()
+    read.push(bare)
+    const opening = read.opening(bare)
+    if (opening === undefined) return [text]
+    const { at, fence, name, restAt } = opening
+    const before = bare.slice(0, at)
     const marked = marks.has(name.toLowerCase())
     const alone = begins && before.trim() === ""
-    if (!marked && !(alone && rest === "" && candidates.has(name.toLowerCase()))) {
-      if (alone && rest === "" && name !== "") this.state = { _tag: "Code", fence }
+    if (!marked && !(alone && restAt === undefined && candidates.has(name.toLowerCase()))) {
+      if (alone && restAt === undefined && name !== "") this.state = { _tag: "Code", fence }
       return [text]
     }
     this.state = { _tag: "Held", fence, marked }
-    this.raw = rest === "" ? line.slice(before.length) : all.slice(0, all.length - rest.length)
-    const inside = rest === "" ? [] : this.hold(line.slice(before.length + this.raw.length), fence, marked)
+    this.raw = line.slice(at, restAt)
+    const inside = restAt === undefined ? [] : this.hold(line.slice(restAt), fence, marked)
     return before === "" ? inside : [{ _tag: "Text", text: before }, ...inside]
   }
 
@@ -129,12 +137,6 @@ export class Blocks {
 }
 
 const said = (text: string): ReadonlyArray<Piece> => (text === "" ? [] : [{ _tag: "Text", text }])
-
-/** What stands before the fence that closes this one, if the line ends with such a fence. */
-const closed = (line: string, fence: string): string | undefined => {
-  const [, before, last = ""] = closing.exec(line) ?? []
-  return last.startsWith(fence) ? before : undefined
-}
 
 /** Texts that follow each other as one. */
 export const joined = <Other extends { readonly _tag: string }>(

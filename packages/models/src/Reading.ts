@@ -26,23 +26,34 @@ export class Reading {
     this.tools = tools
   }
 
+  /** Texts that were all thought, and did not end. */
+  private open = 0
+
   /** Reads one text; each has blocks of its own. */
   text(): { readonly push: (text: string) => ReadonlyArray<Said>; readonly end: () => ReadonlyArray<Said> } {
     const blocks = new Blocks()
     const read = (pieces: ReadonlyArray<Piece>) => pieces.flatMap((piece) => this.noted(this.read(piece)))
-    return { push: (text) => read(blocks.push(text)), end: () => read(blocks.end()) }
+    const end = () => {
+      if (blocks.onlyThought) this.open++
+      return read(blocks.end())
+    }
+    return { push: (text) => read(blocks.push(text)), end }
   }
 
   /** What the model must hear, if anything could not be read, or it ended with a call that is written as text. */
   feedback(example: string): string | undefined {
-    const stray = this.calls === 0 && this.problems.length === 0 ? Stray.find(this.said, this.tools) : undefined
+    const silent = this.calls === 0 && this.problems.length === 0
+    if (silent && this.open > 0) return "Your last reply was all thought, which did not end. Answer, or call a tool."
+    const stray = silent ? Stray.find(this.said.slice(-Stray.looked), this.tools) : undefined
     if (stray !== undefined) this.problems.push(`A call was not in its block. You wrote:\n${quote(stray)}`)
     if (this.problems.length === 0) return undefined
     return `Nothing of your last reply was run. ${this.problems.join("\n")}\nWrite a call exactly like this:\n${example}`
   }
 
   private noted(all: ReadonlyArray<Said>): ReadonlyArray<Said> {
-    for (const one of all) if (one._tag === "Text") this.said = (this.said + one.text).slice(-Stray.looked)
+    for (const one of all) if (one._tag === "Text") this.said += one.text
+    // Not with every delta: each cut copies all of it.
+    if (this.said.length > 2 * Stray.looked) this.said = this.said.slice(-Stray.looked)
     return all
   }
 

@@ -176,11 +176,11 @@ class Text {
       this.space = ""
       return [...this.close(), callPart(said, this.nextId())]
     }
-    const text = this.space + said.text
-    if (!this.isOpen && text.trim() === "") {
-      this.space = text
+    if (!this.isOpen && said.text.trim() === "") {
+      this.space += said.text
       return []
     }
+    const text = this.space + said.text
     this.space = ""
     const opening = this.isOpen ? [] : [{ type: "text-start", id: this.nextText() } as const]
     this.isOpen = true

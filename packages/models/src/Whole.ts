@@ -48,11 +48,15 @@ const scan = (text: string): Scanned => {
   for (const [found] of text.matchAll(token)) {
     if (found === "{" || found === "[") open.push(found)
     else if (found === "}" || found === "]") whole = open.pop() === (found === "}" ? "{" : "[") && whole
-    else if (found === '"' || found === "'") whole = false
+    // Nothing behind what does not end is read: each quote there would look for its end again.
+    else if (found === '"' || found === "'" || isCut(found)) return { whole: false, values }
     else if (!/^\/[/*]/.test(found)) values.push(spelled(found))
   }
   return { whole: whole && open.length === 0, values }
 }
+
+/** A comment that does not end is read as a word. */
+const isCut = (found: string): boolean => found.startsWith("/*") && !(found.length > 3 && found.endsWith("*/"))
 
 const words: { readonly [word: string]: string } = { True: "true", False: "false", None: "null" }
 

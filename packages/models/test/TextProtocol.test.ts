@@ -121,7 +121,9 @@ describe("the text protocol", () => {
     ["within a longer fence", `So:\n${"`".repeat(4)}md\n${look(7)}\n${look(8)}\n${"`".repeat(4)}`],
     ["within a longer fence without a name", `So:\n${"`".repeat(4)}\n${look(7)}\n${look(8)}\n${"`".repeat(4)}`],
     ["within thoughts", `<think>\n${look(7)}\n</think>\nNothing to do.`],
-    ["in thoughts that do not end", `<think>${look(7)}`],
+    ["within a thought", `\n<thought>${look(7)}</thought>\nNothing to do.`],
+    ["within thinking", `<thinking>\n${look(7)}\n</thinking>Nothing to do.`],
+    ["within reasoning, where another tag closes nothing", `<reasoning></think>${look(7)}</reasoning>Nothing to do.`],
     [
       "with words behind it, in another language",
       `${block('{"name":"look","arguments":{"at":2}}', "python")}\nSo it goes.`
@@ -135,6 +137,65 @@ describe("the text protocol", () => {
       }
     })
   )
+
+  it.effect.each(["<think>", "<thought>", "<thinking>", "<reasoning>"])(
+    "B2 a reply that is all %s, which does not end, is no answer and runs nothing: the model is asked again",
+    (tag) =>
+      Effect.gen(function* () {
+        const reply = `${tag}\n${look(7)}`
+        for (const said of [text(reply), stream([...reply].map((letter) => delta(letter)))]) {
+          const { executed, last, requests } = yield* ran([said, text("done")])
+          expect(last).toMatchObject({ _tag: "Ended", outcome: { _tag: "Completed", output: "done" } })
+          expect(executed).toEqual([])
+          expect(JSON.stringify(requests[1]?.messages.at(-1))).toContain("all thought, which did not end")
+        }
+      })
+  )
+
+  // Each of these takes minutes where a delta is not read once; the limit says only that they do not hang.
+  it.each([
+    ["a fence and spaces", "```", "    "],
+    ["a fence and tabs, behind words", "text ```", "\t\t\t\t"],
+    ["spaces", "", "    "],
+    ["backticks", "", "````"],
+    ["tildes and words", "", "~ x~"],
+    ["fences with names", "", "```js "],
+    ["a thought", "<think>", "a </thin"],
+    ["what begins like a thought", "  ", " \n  "]
+  ])(
+    "F1 %s: 400,000 characters in small deltas are read once",
+    (_, begin, piece) => {
+      const blocks = new Blocks()
+      const pieces = [...blocks.push(begin)]
+      const count = Math.ceil(400_000 / piece.length)
+      for (let i = 0; i < count; i++) pieces.push(...blocks.push(piece))
+      pieces.push(...blocks.push("x\n"), ...blocks.end())
+      const all = `${begin}${piece.repeat(count)}x\n`
+      const whole = new Blocks()
+      for (const read of [pieces, [...whole.push(all), ...whole.end()]])
+        expect(read.map((one) => (one._tag === "Text" ? one.text : "a block")).join("") === all).toBe(true)
+    },
+    10_000
+  )
+
+  it.effect(
+    "F1 a Run over 200,000 spaces and a long text in small deltas ends",
+    () =>
+      Effect.gen(function* () {
+        const pieces = [
+          ...Array.from({ length: 50_000 }, () => "    "),
+          ...Array.from({ length: 50_000 }, () => "word")
+        ]
+        const { last } = yield* ran([stream(pieces.map((piece) => delta(piece)))])
+        expect(last).toMatchObject({ _tag: "Ended", outcome: { _tag: "Completed" } })
+      }),
+    20_000
+  )
+
+  it.each(['{"a": "', "{'a': '", '{"a": 1 /* '])("F1 JSON that is cut off behind %j is read once", (begin) => {
+    const cut = begin + "\\\" /* \\' ".repeat(50_000)
+    expect(Result.isFailure(Whole.parse(cut))).toBe(true)
+  })
 
   it("a line of 400,000 characters in small deltas is read, held and given back", () => {
     const blocks = new Blocks()
@@ -317,6 +378,35 @@ describe("a repair", () => {
 })
 
 describe("blocks", () => {
+  it.each([
+    ["```tool", "Block"],
+    ["```tool\r", "Block"],
+    ["``` tool \t", "Block"],
+    ["```tool x", "Text"],
+    [`\`\`\`${"n".repeat(21)}`, "Text"],
+    ["``tool", "Text"],
+    ["``~```tool", "Block"],
+    ["```js ```tool", "Block"],
+    ['```tool{"a\u2028": "\r', "Block"],
+    ["```tool\rx", "Text"]
+  ])("%j opens a %s", (line, expected) => {
+    const blocks = new Blocks()
+    expect([...blocks.push(`${line}\n`), ...blocks.end()].at(-1)?._tag).toBe(expected)
+  })
+
+  it.each([
+    ["```", true],
+    ["x\u2028```  \r", true],
+    ["````", true],
+    ["``", false],
+    ["~~~", false],
+    ["~```", false],
+    ["```x", false]
+  ])("%j closes one: %s", (line, closes) => {
+    const blocks = new Blocks()
+    expect(blocks.push(`\`\`\`tool\n${line}\n`).length).toBe(closes ? 1 : 0)
+  })
+
   it("B1 are the same however the text is cut", () => {
     const given = `a\n${look(1)}\nb \`c\` \`\`\`js\n\`\`\`py\nx\n\`\`\`\n${block("{}", "json")}`
     const all = (size: number) => {
