@@ -145,27 +145,49 @@ export const failureOf = (error: AiError.AiError, table: Table, now: number): Fa
 const tags = { retry: "ModelUnavailable", refusal: "ModelRefusal", elsewhere: "ModelRejected", fatal: "ModelRejected" }
 const named: { readonly [reason: string]: string } = { Timeout: "ModelTimeout", Repetition: "RepetitiveOutput" }
 
-/** How long the provider asks us to wait: AiError's field, else the headers (RI-006). */
-const retryAfter = (error: AiError.AiError, now: number): number | undefined => {
-  if (error.retryAfter !== undefined && Duration.isFinite(error.retryAfter)) return Duration.toMillis(error.retryAfter)
-  return retryAfterOf(responseOf(error)?.headers ?? {}, now)
-}
+/**
+ * The longest wait that a provider can ask for, in ms: a day. The longest limits of providers are by the day, so that a
+ * longer one is a mistake; and a Run that asks again after a day costs one request.
+ */
+export const maxRetryAfter = 86_400_000
 
-/** Milliseconds to wait as the headers of a response ask for (ms, seconds or an HTTP date); undefined if they do not. */
+const bounded = (wait: number | undefined): number | undefined =>
+  wait === undefined ? undefined : Math.min(wait, maxRetryAfter)
+
+/** How long the provider asks us to wait: AiError's field, else the headers (RI-006). */
+const retryAfter = (error: AiError.AiError, now: number): number | undefined =>
+  error.retryAfter !== undefined && Duration.isFinite(error.retryAfter)
+    ? bounded(Duration.toMillis(error.retryAfter))
+    : retryAfterOf(responseOf(error)?.headers ?? {}, now)
+
+/**
+ * Milliseconds to wait as the headers of a response ask for (ms, seconds, an HTTP date, or a time since 1970 in s or ms),
+ * at most `maxRetryAfter`; undefined if they do not.
+ */
 export const retryAfterOf = (headers: { readonly [name: string]: unknown }, now: number): number | undefined => {
   const header = (name: string): string | undefined => {
     const key = Object.keys(headers).find((key) => key.toLowerCase() === name)
     const value = key === undefined ? undefined : headers[key]
     return typeof value === "string" ? value.trim() : undefined
   }
-  return (
-    millis(header("retry-after-ms"), 1) ?? millis(header("retry-after"), 1000) ?? untilDate(header("retry-after"), now)
+  return bounded(
+    millis(header("retry-after-ms"), 1, now) ??
+      millis(header("retry-after"), 1000, now) ??
+      untilDate(header("retry-after"), now)
   )
 }
 
-/** Zero says nothing about when: then our own schedule holds. */
-const millis = (text: string | undefined, unit: number): number | undefined =>
-  text !== undefined && /^\d{1,12}(\.\d+)?$/.test(text) ? Math.ceil(Number(text) * unit) || undefined : undefined
+/** From here on, 2001 in s and in ms, a number is no wait (of 30 years), but a time since 1970, as some servers write it. */
+const isEpoch = { s: 1e9, ms: 1e12 }
+
+/** Zero says nothing about when: then our own schedule holds. A time that is over says no more. */
+const millis = (text: string | undefined, unit: number, now: number): number | undefined => {
+  if (text === undefined || !/^\d{1,13}(\.\d+)?$/.test(text)) return undefined
+  const value = Number(text)
+  const epoch = value >= isEpoch.ms ? value : value >= isEpoch.s && unit === 1000 ? value * 1000 : undefined
+  const wait = Math.ceil(epoch === undefined ? value * unit : epoch - now)
+  return wait > 0 ? wait : undefined
+}
 
 /** Date.parse reads a year in almost anything; an HTTP date begins with its weekday, and is GMT where it does not say so (asctime). */
 const untilDate = (text: string | undefined, now: number): number | undefined => {

@@ -254,6 +254,34 @@ describe("waits between tries", () => {
       )
   )
 
+  it.each([
+    ["seconds without an end", { "retry-after": "99999999" }, 86_400_000],
+    ["milliseconds without an end", { "retry-after-ms": "99999999999" }, 86_400_000],
+    ["a date of next year", { "retry-after": "Wed, 01 Dec 2027 00:00:00 GMT" }, 86_400_000],
+    ["the seconds since 1970, soon", { "retry-after": "1796083230" }, 30_000],
+    ["the milliseconds since 1970, soon", { "retry-after": "1796083230000" }, 30_000],
+    ["the milliseconds since 1970, soon", { "retry-after-ms": "1796083230000" }, 30_000],
+    ["the seconds since 1970 of next year", { "retry-after": "1827619200" }, 86_400_000],
+    ["the seconds since 1970 of a time that is over", { "retry-after": "1796083199" }, undefined],
+    ["a day", { "retry-after": "86400" }, 86_400_000],
+    ["less than a day", { "retry-after": "86399" }, 86_399_000]
+  ])("RI-006 nobody waits longer than a day, whatever a provider asks for: %s", (_, headers, expected) => {
+    const now = 1_796_083_200_000
+    expect(ModelRetry.retryAfterOf(headers, now)).toBe(expected)
+    const http = { response: { status: 503, headers } }
+    const error = AiError.make({ module: "m", method: "m", reason: new AiError.UnknownError({ http }) })
+    expect(ModelRetry.failureOf(error, ModelRetry.table, now).retryAfterMs).toBe(expected)
+  })
+
+  it.each([
+    [Duration.days(20_788), 86_400_000],
+    [Duration.hours(1), 3_600_000],
+    [Duration.infinity, undefined]
+  ])("RI-006 a wait of an error's own (%s) is bounded too", (retryAfter, expected) => {
+    const error = AiError.make({ module: "m", method: "m", reason: new AiError.RateLimitError({ retryAfter }) })
+    expect(ModelRetry.failureOf(error, ModelRetry.table, 0).retryAfterMs).toBe(expected)
+  })
+
   it.effect("RI-006 the longest wait is the user's to choose", () =>
     scene([status(429, { "retry-after": "2" })], () =>
       Effect.gen(function* () {
