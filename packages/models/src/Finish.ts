@@ -6,6 +6,7 @@
 import type { LanguageModelV4FinishReason, LanguageModelV4Usage } from "@ai-sdk/provider"
 import type * as Response from "effect/ai/Response"
 import { metadata } from "./Json.ts"
+import * as Tokens from "./Tokens.ts"
 
 export interface Ending {
   readonly finishReason: LanguageModelV4FinishReason
@@ -17,7 +18,7 @@ export interface Ending {
 export const part = ({ finishReason, providerMetadata, usage }: Ending): Response.FinishPartEncoded => ({
   type: "finish",
   reason: reason(finishReason),
-  usage: tokens(usage),
+  usage: Tokens.read(usage),
   ...metadata(providerMetadata)
 })
 
@@ -49,24 +50,3 @@ export const cut = (ending: Ending): Response.FinishPartEncoded => {
  */
 export const isRefusal = ({ finishReason: { raw, unified } }: Ending): boolean =>
   unified === "content-filter" && (raw === undefined || raw === "stop" || raw === "refusal")
-
-/** The classes do not overlap: `uncached` has no cached tokens in it, `text` no reasoning. */
-const tokens = (usage: LanguageModelV4Usage | undefined): Response.FinishPartEncoded["usage"] => {
-  const { cacheRead, cacheWrite, noCache, total } = usage?.inputTokens ?? nothing
-  const output = usage?.outputTokens ?? nothing
-  return {
-    inputTokens: {
-      total: count(total),
-      uncached: count(noCache),
-      cacheRead: count(cacheRead),
-      cacheWrite: count(cacheWrite)
-    },
-    outputTokens: { total: count(output.total), text: count(output.text), reasoning: count(output.reasoning) }
-  }
-}
-
-const nothing: { readonly [count: string]: number | undefined } = {}
-
-/** A number of tokens, or undefined: one odd number must not cost the reply. */
-const count = (value: unknown): number | undefined =>
-  typeof value === "number" && Number.isFinite(value) && value >= 0 ? Math.round(value) : undefined
