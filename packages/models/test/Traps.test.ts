@@ -32,6 +32,28 @@ describe.each(Wire.protocols.flatMap((protocol) => [true, false].map((stream) =>
     const answers = (replies: ReadonlyArray<Wire.Reply>) =>
       replies.map((reply) => (protocol.stream ? protocol.streamed(reply) : protocol.whole(reply)))
 
+    const discards = protocol.stream && [Wire.openaiChat.name, Wire.compatible.name].includes(protocol.name)
+    it.live(
+      discards
+        ? "a call without a name costs one more request: its package has thrown the stream away"
+        : "a call without a name fails alone: it gets an error result, and the call beside it runs",
+      () =>
+        Effect.gen(function* () {
+          const calls = [
+            { id: "call_a", name: "", args: "{}" },
+            { id: "call_b", name: "weather", args: '{"city":"Oslo"}' }
+          ]
+          const server = yield* Fake.serve(answers([{ calls }, done]))
+          const { events, outcome } = yield* Kit.run(protocol.model(server.url), { stream: protocol.stream }).pipe(
+            Effect.provide(Kit.fast)
+          )
+          expect(outcome).toMatchObject({ _tag: "Completed", output: "done" })
+          expect(server.asked.length).toBe(2)
+          const results = events.flatMap(({ event }) => (event._tag === "ToolCallCompleted" ? [event.ending] : []))
+          expect(results).toEqual(discards ? [] : ["invalid", "executed"])
+        })
+    )
+
     it.live.each(["toString", "constructor", "__proto__", "hasOwnProperty", "a"])(
       "a tool named %s is called, and its call keeps its name in the next request",
       (name) =>
