@@ -51,7 +51,8 @@ const prefixed = [
   /\b(?:gh[oprsu]_|github_pat_|hf_|npm_|gsk_|r8_|whsec_|shp(?:at|ca|pa|ss)_|do[opr]_v1_)\w{16,}/g,
   /\b(?:xox[abeprs]|xapp|glpat|pypi|xai|tvly)-[\w-]{16,}/g,
   /\b(?:AIza[\w-]{30,}|ya29\.[\w-]{16,}|SG\.[\w-]{16,}\.[\w-]{16,})/g,
-  /\b(?:AKIA|ASIA)[A-Z\d]{16}/g
+  /\b(?:AKIA|ASIA)[A-Z\d]{16}/g,
+  /\bAGE-SECRET-KEY-1[A-Z\d]{16,}/g
 ]
 
 /** Three parts; asked of what begins like one, so that a long text is read once. */

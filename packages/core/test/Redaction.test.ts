@@ -36,7 +36,21 @@ describe("V1 a text loses", () => {
     ["a key of Groq", "gsk_abcdefghijklmnopq", gone],
     ["a token of Slack", "xoxb-abcdefgh-abcdefgh", gone],
     ["a key of Google", "AIzaSyA1234567890abcdefghijklmnopqrstuv", gone],
-    ["an id of an AWS key", "AKIAIOSFODNN7EXAMPLE", gone]
+    ["an id of an AWS key", "AKIAIOSFODNN7EXAMPLE", gone],
+    ["a key of age", "AGE-SECRET-KEY-1QQPZRY9X8GF2TVDW0S3JN54", gone],
+    ["a flag", "psql --password hunter2 --host db", `psql --password ${gone} --host db`],
+    ["a flag with a quoted value", "x --api-key 'correct horse' y", `x --api-key ${gone} y`],
+    ["a line of a netrc", "machine h login ann password hunter", `machine h login ann password ${gone}`],
+    ["a netrc of several lines", "default\n login ann\n password hunter", `default\n login ann\n password ${gone}`],
+    ["an element", '<db:password a="b">hunter2</db:password>', `<db:password a="b">${gone}</db:password>`],
+    ["a block of YAML", "a:\n  secret: |\n    one\n    two\n  b: 1\n", `a:\n  secret: |\n    ${gone}\n  b: 1\n`],
+    ["a folded block in a list", "- token: >-\n    one\nb: 1", `- token: >-\n  ${gone}\nb: 1`],
+    ["a setting of Go", 'apiKey := "badger"', `apiKey := "${gone}"`],
+    ["an address in an address", "u=a%3D1%26password%3Dh%2B2%26b%3D2", `u=a%3D1%26password%3D${gone}%26b%3D2`],
+    ["an encoded parameter", "password%3Dhunter", `password%3D${gone}`],
+    ["a login of Docker", '{"auth": "YW5uOmh1bnRlcg=="}', `{"auth": "${gone}"}`],
+    ["a token in place of a user", "https://abcd1234abcd1234@github.com/x", `https://${gone}@github.com/x`],
+    ["a user of curl", "curl -s -u ann:hunter https://x", `curl -s -u ann:${gone} https://x`]
   ])("%s", (_, text, kept) => {
     expect(clean(text)).toBe(kept)
     expect(clean(kept)).toBe(kept)
@@ -50,11 +64,53 @@ describe("V1 a text keeps", () => {
     ["counts", "total_tokens=123456, maxOutputTokens: 64000000"],
     ["names in kebab case", "class sk-estimator-doc-link-wrapper"],
     ["words", "Basic understanding of bearer bonds, see https://e.com/a?page=2"],
+    ["what is said of a flag", "--password is required, --token to be set; --max-tokens 4096"],
+    ["what is said of a login", "the login page password field; a default login password is asked for"],
+    ["elements of words or code", "<Password>Forgot your password?</Password><Token>{token}</Token><p>hunter22</p>"],
+    ["blocks of other names", "run: |\n  echo a\nsecret:\n  name: b"],
+    ["a type of Go", "token := next()"],
+    ["other encoded parameters", "a%3D1%26page%3D22"],
+    ["kinds of auth", '{"auth": "required", "auth": "basicAuth123"}'],
+    ["users of addresses", "https://ann.lee@example.com https://medium.com/@abcd1234abcd1234x.y"],
+    ["users of other commands", "docker run -u 1000:1000 x; curl -u $USER:$PASS x"],
     ["JSON as it was laid out", '{\n  "city": "Oslo"\n}']
   ])("%s", (_, text) => {
     expect(clean(text)).toBe(text)
   })
 })
+
+// Each would take minutes if it were not read once; the limit says only that it does not hang.
+it.each([
+  "--password ",
+  "--token\t\t",
+  "machine a login ",
+  "machine  ",
+  "<token ",
+  "<token>a",
+  "secret: |\n",
+  "secret: |\n  a\n",
+  "  \n",
+  "password%3D",
+  "%26",
+  '"auth":"',
+  "https://a1",
+  "curl -u ",
+  "curl a",
+  "curl -u a:",
+  "AGE-SECRET-KEY-1",
+  "a := ",
+  "----",
+  "%3Da"
+])(
+  "V1 300,000 characters of %j are read once",
+  (piece) => {
+    const text = piece.repeat(Math.ceil(300_000 / piece.length))
+    expect(String(clean(`${text}\nend`)).endsWith("end")).toBe(true)
+    const spaces = " ".repeat(300_000)
+    expect(String(clean(`${piece}${spaces}x\nend`)).endsWith("end")).toBe(true)
+  },
+  20_000
+)
 
 describe("V1 a field", () => {
   it.each([
