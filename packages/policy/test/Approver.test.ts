@@ -134,6 +134,27 @@ describe("Approver", () => {
     })
   )
 
+  it.effect("a question without an end waits as long as the person takes", () =>
+    Effect.gen(function* () {
+      const { process, ran } = yield* office([pay(1), text("done")])
+      let asked = 0
+      const slow = () =>
+        Effect.sync(() => void asked++).pipe(Effect.andThen(Effect.sleep("1 minute")), Effect.as(Option.some(yes)))
+      const here = process(
+        Layer.merge(
+          Approvals.layer({ expiresAfter: "Infinity" }),
+          Layer.succeed(Approver.Approver, { by: "ann", decide: slow })
+        )
+      )
+      const fiber = yield* Effect.forkChild(here(Approver.start(clerk, input)))
+      for (let looks = 0; looks < 4; looks++) yield* Effect.andThen(TestClock.adjust("250 millis"), settle)
+      expect(asked).toBe(1)
+      yield* TestClock.adjust("1 minute")
+      expect(yield* Fiber.join(fiber)).toMatchObject({ _tag: "Completed" })
+      expect([asked, ran]).toEqual([1, ["pay 1"]])
+    })
+  )
+
   it.effect("streams one Run with one end, whatever was asked in between", () =>
     Effect.gen(function* () {
       const { process } = yield* office([pay(1), pay(2), text("done")])

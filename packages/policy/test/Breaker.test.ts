@@ -130,6 +130,15 @@ it.layer(MemoryStore.layer)((it) => {
     })
   )
 
+  it.effect("without a key a tool has one circuit, whatever its arguments", () =>
+    Effect.gen(function* () {
+      const down = ["a", "b", "c", "d", "e"].map((host) => fetch("down", host))
+      const { called, errors } = yield* run([...down, fetch("fine", "f")], Breaker.layer({ errors: ["Down"] }))
+      expect(called).toHaveLength(5)
+      expect(refusals(errors)).toEqual([...times(5, false), true])
+    })
+  )
+
   it.effect("Runs that one Layer serves share its circuits", () =>
     Effect.gen(function* () {
       const built = yield* Layer.build(Breaker.layer({ failures: 1, openSeconds: 3600, errors: ["Down"] }))

@@ -340,6 +340,23 @@ describe("options", () => {
     })
   })
 
+  it.effect("that are left out limit nothing, so nothing is set aside for them", () =>
+    Effect.gen(function* () {
+      const { events, outcome, paid } = yield* spent(
+        Layer.merge(Priced, Budget.layer({})),
+        (number, options) => (number < 38 ? calling("pay", 2)(number, options) : saying("done")),
+        { model: { ...info, maxOutput: 1e12 } }
+      )
+      expect(outcome._tag).toBe("Completed")
+      expect(paid.requests).toBe(38)
+      expect(paid.tokens).toBeGreaterThan(1e12)
+      for (const { reservations, settings } of only(events, "TurnStarted")) {
+        expect(reservations?.["budget"]).toEqual({ turns: 1 })
+        expect(settings).toBeUndefined()
+      }
+    })
+  )
+
   it.effect("that are wrong are named", () =>
     Effect.gen(function* () {
       for (const [wrong, field] of [

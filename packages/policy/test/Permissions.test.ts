@@ -138,6 +138,16 @@ describe("rules", () => {
     )
   )
 
+  it.effect("a call is explained without roles, and nothing before it, where none are given", () =>
+    Effect.gen(function* () {
+      const roles = ["admin", "boss", "clerk", "support", "user"]
+      const some: Policy = { rules: [{ action: "allow", roles }], afterUntrusted: "ask" }
+      const asked = { tool: "t", effect: "unsafe", arguments: {} } as const
+      expect((yield* explained(some, asked)).action).toBe("deny")
+      expect((yield* explained(some, { ...asked, roles: ["clerk"] })).action).toBe("allow")
+    })
+  )
+
   const when = (action: Permissions.Action, condition: Permissions.Condition, place = "a"): Policy => ({
     rules: [{ action, when: { [place]: condition } }]
   })

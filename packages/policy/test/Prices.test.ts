@@ -57,6 +57,24 @@ describe("Prices", () => {
     })
   )
 
+  it.effect("the table is empty by default: of all models none has a price but from the maintained one", () =>
+    Effect.gen(function* () {
+      const usage = used({ input: 1000, output: 1000 })
+      const bare = yield* pricesOf({ maintained: false })
+      const listed = yield* pricesOf()
+      const at = new Date(0)
+      expect(listed.cost({ provider: "p", model: "m" }, usage)).toBeUndefined()
+      for (const provider of ["anthropic", "openai", "google", "mistral", "deepseek", "x-ai"]) {
+        for (const { id: model } of findProvider({ providerId: provider })?.models ?? []) {
+          const rates = find({ provider, model, at })
+          const price = rates === undefined ? undefined : Rates.cost(rates, usage)
+          expect(bare.cost({ provider, model }, usage), model).toBeUndefined()
+          expect(listed.cost({ provider, model }, usage), model).toBe(price)
+        }
+      }
+    })
+  )
+
   it.effect("wrong options are named", () =>
     Effect.gen(function* () {
       const wrong = { table: { "a/b": { input: "1", output: 2 } } }
