@@ -36,12 +36,21 @@ const asked = (
 /** What is no Verdict, or has a note or a reason that cannot be journaled, comes from a broken guard. */
 const judgement = (guard: string, verdict: Guard.Verdict): Guard.Judgement => {
   if (!Guard.isVerdict(verdict)) return { guard, verdict: broken(guard) }
-  if (verdict === Guard.allow) return { guard, verdict }
+  if (verdict === Guard.allow || (verdict._tag === "Allow" && isPlain(verdict))) return { guard, verdict }
   const drafts = [{ _tag: "VerdictGiven", guard, on: "", ...said(verdict) } as const, ...promised(guard, verdict)]
   const odd = drafts.some((draft) => RunEvent.check(draft) !== undefined)
   if (odd) return { guard, verdict: broken(guard) }
   return { guard, verdict: verdict._tag === "Ask" ? { ...verdict, reason: bounded(verdict.reason) } : verdict }
 }
+
+/** An Allow with counts alone, as a budget gives one at each call, is not looked at through the schemas. */
+const isPlain = ({ final, maxOutputTokens: tokens = 1, maxPaidTries = 1, note, reservation = {} }: Allow): boolean =>
+  final === undefined &&
+  note === undefined &&
+  Object.getPrototypeOf(reservation) === Object.prototype &&
+  [tokens, maxPaidTries, ...Object.values(reservation)].every((count) => Number.isFinite(count) && count > 0)
+
+type Allow = Extract<Guard.Verdict, { readonly _tag: "Allow" }>
 
 /** What a Verdict puts into later events, as one of them. */
 const promised = (guard: string, verdict: Guard.Verdict): ReadonlyArray<RunEvent.Draft> => {

@@ -223,6 +223,8 @@ describe("what never answers is let go", () => {
   it.effect.each([
     ['{"_tag":"Allow","reservation":{"t":"x"}}', "Call"],
     ['{"_tag":"Allow","reservation":null}', "Call"],
+    ['{"_tag":"Allow","reservation":[1]}', "Call"],
+    ['{"_tag":"Allow","reservation":{"a":1,"b":null}}', "Call"],
     ['{"_tag":"Ask","reason":"r","expiresAt":"soon"}', "Call"],
     ['{"_tag":"Allow","maxOutputTokens":-5}', "Step"]
   ] as const)("the Verdict %s about a %s comes from a broken guard", ([json, on]) =>

@@ -79,22 +79,22 @@ const fitted = (models: ReadonlyArray<One>, { maxOutputTokens, minOutputTokens, 
     tokens: Math.max(...models.map((one) => one.input + Math.min(output, one.output ?? output))),
     costNanoUsd: Math.max(...models.map((one) => one.cost(Math.min(output, one.output ?? output)) ?? Infinity))
   })
-  const takes = (output: number, times: number) => {
-    const { costNanoUsd, tokens } = need(output)
-    return tokens * times <= room.tokens && costNanoUsd * times <= room.costNanoUsd
-  }
+  const takes = ({ costNanoUsd, tokens }: Room, times: number) =>
+    tokens * times <= room.tokens && costNanoUsd * times <= room.costNanoUsd
   const isSaid = models.every(({ output }) => output !== undefined)
+  const whole = need(most)
   for (let times = tries; times >= 1; times--) {
-    if (takes(most, times)) return fits(need(most), times, isSaid ? undefined : most)
+    if (takes(whole, times)) return fits(whole, times, isSaid ? undefined : most)
   }
   const least = Math.min(minOutputTokens, most)
-  if (!takes(least, 1)) {
-    const { costNanoUsd, tokens } = need(least)
+  const smallest = need(least)
+  if (!takes(smallest, 1)) {
+    const { costNanoUsd, tokens } = smallest
     return tokens > room.tokens
       ? { _tag: "TooMuch", unit: "tokens", needed: tokens }
       : { _tag: "TooMuch", unit: "costNanoUsd", needed: costNanoUsd }
   }
-  const output = largest(least, most, (some) => takes(some, 1))
+  const output = largest(least, most, (some) => takes(need(some), 1))
   return fits(need(output), 1, output)
 }
 

@@ -68,7 +68,7 @@ export const Options = Schema.Struct({
 export type Options = typeof Options.Encoded
 type Decoded = typeof Options.Type
 
-const interceptor = (settings: Decoded, scrub: Scrub.Scrub): Interceptor.Interceptor => ({
+const interceptor = (settings: Decoded, scrub: Scrub.Walking): Interceptor.Interceptor => ({
   name,
   stage: "sanitize",
   tool: (info, next) =>
@@ -91,7 +91,7 @@ const isUntrusted = ({ delimit, untrusted }: Decoded, { name, openWorld }: Inter
   delimit === "all" || (delimit === "open-world" && (openWorld || untrusted.includes(name)))
 
 /** All that a tool gave back. Its name and its errors' names are the author's. */
-const scrubbed = (scrub: Scrub.Scrub, output: Interceptor.ToolOutput): Interceptor.ToolOutput => {
+const scrubbed = (scrub: Scrub.Walking, output: Interceptor.ToolOutput): Interceptor.ToolOutput => {
   const { fatal, modelOutput, result } = output
   return {
     ...output,
@@ -101,9 +101,14 @@ const scrubbed = (scrub: Scrub.Scrub, output: Interceptor.ToolOutput): Intercept
   }
 }
 
-const decodeJson = Schema.decodeUnknownSync(Schema.Json)
+/** What JSON has beside text, arrays and objects. The walk gets to everything, so nothing else is left to be looked at. */
+const json = ({ walk }: Scrub.Walking, value: Schema.Json): Schema.Json => walk(value, plainly)
 
-const json = (scrub: Scrub.Scrub, value: Schema.Json): Schema.Json => decodeJson(scrub.json(value))
+const plainly = (value: unknown): number | boolean | null => {
+  if (value === null || typeof value === "boolean" || (typeof value === "number" && Number.isFinite(value)))
+    return value
+  throw new TypeError("no JSON")
+}
 
 const withheld = ({ isFailure, kind }: Interceptor.ToolOutput): Interceptor.ToolOutput => ({
   isFailure,
@@ -123,7 +128,8 @@ export class Sanitizer extends Context.Service<Sanitizer, Service>()("@waystone/
       Effect.gen(function* () {
         const settings = yield* Settings.decode("Sanitizer", Options, options)
         const scrub = yield* Scrub.make(settings)
-        return { ...scrub, [Plugin.PluginId]: { name, interceptors: [interceptor(settings, scrub)] } }
+        const { json, text } = scrub
+        return { json, text, [Plugin.PluginId]: { name, interceptors: [interceptor(settings, scrub)] } }
       })
     )
 }

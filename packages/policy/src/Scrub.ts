@@ -26,13 +26,22 @@ export interface Scrub {
   readonly json: (value: unknown) => unknown
 }
 
+/** Strings, and whatever else there is, in objects and arrays. */
+export type Walked<A> = string | A | ReadonlyArray<Walked<A>> | { readonly [key: string]: Walked<A> }
+
+/** What the package has beside what it shows to others. */
+export interface Walking extends Scrub {
+  /** As `json`; `other` says what becomes of what is no text, no array and no plain object, or throws. */
+  readonly walk: <A>(value: unknown, other: (value: unknown) => A) => Walked<A>
+}
+
 /** Compiles the settings; a pattern that is none, or matches nothing at all, is refused by its place. */
 export const make = Effect.fnUntraced(function* ({
   fields,
   patterns,
   shapes,
   values
-}: Settings): Effect.fn.Return<Scrub, OptionsInvalid> {
+}: Settings): Effect.fn.Return<Walking, OptionsInvalid> {
   const compiled = yield* Effect.forEach(patterns, compile)
   const known = values.flatMap((value) => forms(Redacted.value(value)))
   const names = new Set(fields.map(plain))
@@ -45,15 +54,18 @@ export const make = Effect.fnUntraced(function* ({
     return shapes ? Secrets.redactShapes(next) : next
   }
   const text = (input: string): string => Secrets.redactEncoded(plainly(input), plainly)
-  const json = (value: unknown): unknown => {
+  const walk = <A>(value: unknown, other: (value: unknown) => A): Walked<A> => {
     if (typeof value === "string") return text(value)
-    if (Array.isArray(value)) return value.map(json)
-    if (!isPlain(value)) return value
+    if (Array.isArray(value)) return value.map((part) => walk(part, other))
+    if (!isPlain(value)) return other(value)
     return Object.fromEntries(
-      Object.entries(value).map(([key, part]) => [text(key), names.has(plain(key)) ? hidden(part) : json(part)])
+      Object.entries(value).map(([key, part]) => [
+        text(key),
+        names.has(plain(key)) ? hidden(part, other) : walk(part, other)
+      ])
     )
   }
-  return { text, json }
+  return { text, walk, json: (value) => walk(value, (other) => other) }
 })
 
 /** UTF-16 units of a pattern. */
@@ -86,8 +98,11 @@ const isPlain = (value: unknown): value is Record<string, unknown> =>
   (Object.getPrototypeOf(value) === Object.prototype || Object.getPrototypeOf(value) === null)
 
 /** Everything in a field that is named. What says nothing (true, null, an empty text) stays. */
-const hidden = (value: unknown): unknown => {
-  if (typeof value === "number" || (typeof value === "string" && value !== "")) return Secrets.mark("field")
-  if (Array.isArray(value)) return value.map(hidden)
-  return isPlain(value) ? Object.fromEntries(Object.entries(value).map(([key, part]) => [key, hidden(part)])) : value
+const hidden = <A>(value: unknown, other: (value: unknown) => A): Walked<A> => {
+  if (typeof value === "number") return Secrets.mark("field")
+  if (typeof value === "string") return value === "" ? value : Secrets.mark("field")
+  if (Array.isArray(value)) return value.map((part) => hidden(part, other))
+  return isPlain(value)
+    ? Object.fromEntries(Object.entries(value).map(([key, part]) => [key, hidden(part, other)]))
+    : other(value)
 }

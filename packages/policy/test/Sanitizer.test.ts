@@ -315,6 +315,39 @@ describe("Secrets", () => {
     expect(Secrets.redactEncoded(Secrets.redactShapes(text), Secrets.redactShapes)).toBe(text)
   })
 
+  const upper = "Q7WERTYUIOPASDFG"
+  it.each([
+    ...["AKIA", "ASIA", "ABIA", "ACCA"].map((start) => `${start}${upper}`),
+    ...["ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"].map((start) => `${start}${body}`),
+    ...["pat", "oas", "dt", "rt", "rtr", "cbt", "ptt", "ft", "imt", "agent", "soat", "ffct"].map(
+      (kind) => `gl${kind}-${body}`
+    ),
+    ...["xoxa-", "xoxb-", "xoxe-", "xoxo-", "xoxp-", "xoxr-", "xoxs-", "xapp-1-"].map((start) => `${start}${body}`),
+    ...["services", "workflows", "triggers"].map((kind) => `https://hooks.slack.com/${kind}/${body}`),
+    ...["sk_live_", "rk_test_", "pk_live_", "whsec_", "sk-", "gsk_", "xai-", "ya29."].map(
+      (start) => `${start}${body}${body}`
+    ),
+    `GOCSPX-${body.slice(0, 28)}`,
+    `pypi-AgE${body}${body}`,
+    `hf_${"abcdefghij".repeat(4)}`,
+    ...["hvs.", "hvb."].map((start) => `${start}${body}`),
+    `SG.${body.slice(0, 22)}.${`${body}abcdefgh`.slice(0, 43)}`,
+    ...["dop_v1_", "doo_v1_", "dor_v1_"].map((start) => `${start}${hex}`),
+    `dapi${hex.slice(0, 32)}`,
+    ...["shpat_", "shpca_", "shppa_", "shpss_"].map((start) => `${start}${hex.slice(0, 32)}`),
+    `AGE-SECRET-KEY-1${"Q1".repeat(29)}`,
+    "ftp://ann:x@host",
+    ...["Bearer", "bearer", "BASIC"].map((scheme) => `${scheme} ${body}`),
+    ...["api_key", "accessKey", "secret-key", "accountkey", "CLIENT_SECRET", "authToken", "access_token"].map(
+      (name) => `${name}=${body}`
+    ),
+    ...["refresh-token", "passwd", "Password", "secret"].map((name) => `${name}: ${body}`)
+  ])("finds %s in a short text as in a long one", (secret) => {
+    const clean = Secrets.redactShapes(secret)
+    expect(clean).toContain("[redacted:")
+    expect(Secrets.redactShapes(`${secret}${" ".repeat(2000)}`).trimEnd()).toBe(clean)
+  })
+
   it("finds one in base64, folded too", () => {
     const encoded = btoa(`machine example.com\nlogin ann\npassword ${github}\n${"more ".repeat(20)}`)
     const folded = encoded.replaceAll(/(.{76})/g, "$1\n")
