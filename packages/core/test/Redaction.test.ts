@@ -64,7 +64,7 @@ describe("V1 a text keeps", () => {
     ["counts", "total_tokens=123456, maxOutputTokens: 64000000"],
     ["names in kebab case", "class sk-estimator-doc-link-wrapper"],
     ["words", "Basic understanding of bearer bonds, see https://e.com/a?page=2"],
-    ["what is said of a flag", "--password is required, --token to be set; --max-tokens 4096"],
+    ["what is said of a flag", "--password required here, --token to be set; --max-tokens 4096"],
     ["what is said of a login", "the login page password field; a default login password is asked for"],
     ["elements of words or code", "<Password>Forgot your password?</Password><Token>{token}</Token><p>hunter22</p>"],
     ["blocks of other names", "run: |\n  echo a\nsecret:\n  name: b"],
