@@ -5,6 +5,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { describe, expect, it } from "@effect/vitest"
 import { Run } from "@waystone/core"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { execFileSync } from "node:child_process"
 import { createServer } from "node:http"
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
@@ -206,8 +207,11 @@ describe.skipIf(process.platform === "win32")("an agent that was misled", () => 
             by: "ann",
             answer: { _tag: "Approve", digest, ...(edited === undefined ? {} : { edited }) }
           }).pipe(
-            Effect.provide(Layers.looking({ _tag: "File", file: standardFile(), named: false })),
-            Effect.provide(NodeServices.layer),
+            Effect.provide(
+              Layers.looking({ _tag: "File", file: standardFile(), named: false }).pipe(
+                Layer.provideMerge(NodeServices.layer)
+              )
+            ),
             Effect.flip,
             Effect.map((error) => ("reason" in error ? error.reason._tag : error._tag))
           )

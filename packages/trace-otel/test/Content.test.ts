@@ -1,4 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
+import { ToolError } from "@waystone/core"
 import { ScriptedModel } from "@waystone/core/testing"
 import * as Effect from "effect/Effect"
 import * as AiError from "effect/ai/AiError"
@@ -30,12 +31,11 @@ const told = (options: Partial<OtelTrace.JoinOptions>) =>
     const run = Effect.exit(
       Effect.provide(
         start("r", secret),
-        world(script, () => Effect.fail(new Error(secret)))
+        world(script, () => ToolError.retryable(secret))
       )
     )
-    yield* Effect.provide(run, traced({ exporter, ...options })).pipe(
-      Effect.provide(Layer.merge(RunLogs.layer, Logger.layer([logger])))
-    )
+    const logging = Layer.merge(RunLogs.layer, Logger.layer([logger]))
+    yield* Effect.provide(run, Layer.provideMerge(traced({ exporter, ...options }), logging))
     const all = spans.map(({ attributes, events, links, name, status }) => ({
       attributes,
       events,

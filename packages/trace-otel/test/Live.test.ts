@@ -143,7 +143,8 @@ describe("Live", () => {
   it.live("X2 what was not taken when the program ends is named", () =>
     Effect.gen(function* () {
       const { exporter, spans } = makeExporter(Infinity)
-      yield* Effect.provide(Effect.provide(start("r"), world(simple)), traced({ exporter, patience: "300 millis" }))
+      const run = Effect.provide(start("r"), world(simple))
+      yield* Effect.provide(run, traced({ exporter, patience: "300 millis" }))
       expect(spans).toEqual([])
     })
   )
