@@ -3,9 +3,9 @@
  *
  * @since 0.1.0
  */
-import { Minimatch } from "minimatch"
 import type { Path } from "effect/Path"
 import type { Action, Condition } from "./PermissionPolicy.ts"
+import * as Glob from "./Glob.ts"
 import { isInside, type Places } from "./RealPaths.ts"
 import * as ShellCommand from "./ShellCommand.ts"
 import * as Wildcard from "./Wildcard.ts"
@@ -153,18 +153,7 @@ const placeTests = (condition: Condition, strict: boolean, base: Base): Array<On
 
 /** What a rule forbids it forbids in capitals too: some file systems know no difference. */
 const globTest = (globs: ReadonlyArray<string>, strict: boolean, { path, root }: Base) => {
-  const compiled = globs.map((glob) => ({
-    absolute: path.isAbsolute(glob),
-    glob: new Minimatch(glob, {
-      braceExpandMax: 100,
-      dot: true,
-      nocase: !strict,
-      nocomment: true,
-      noext: true,
-      nonegate: true,
-      platform: "linux"
-    })
-  }))
+  const compiled = globs.map((glob) => ({ absolute: path.isAbsolute(glob), glob: Glob.compile(glob, !strict) }))
   const slashed = (text: string) => (path.sep === "/" ? text : text.replaceAll(path.sep, "/"))
   return (place: string): boolean => {
     const relative = isInside(path, root, place) ? slashed(path.relative(root, place)) : undefined

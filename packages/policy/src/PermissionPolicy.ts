@@ -9,12 +9,18 @@
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import * as Glob from "./Glob.ts"
 import { OptionsInvalid } from "./OptionsInvalid.ts"
 import * as Settings from "./Settings.ts"
 
 const { Array: List, Finite, Json, Literals, NonEmptyString, Record, String: Str, Struct, optionalKey } = Schema
 
 const Texts = List(NonEmptyString).check(Schema.isMinLength(1))
+
+const Globs = List(NonEmptyString.check(Schema.makeFilter(Glob.objection))).check(Schema.isMinLength(1))
+const Folders = List(NonEmptyString.check(Schema.makeFilter(Glob.folderObjection))).check(Schema.isMinLength(1))
+/** A sum of amounts, none of which can be negative. */
+const Total = Finite.check(Schema.isGreaterThanOrEqualTo(0))
 
 /** One simple command: quotes and operators would never match, because patterns are compared word by word. */
 const Commands = List(
@@ -39,22 +45,30 @@ export const Condition = Struct({
   matches: optionalKey(Texts),
   min: optionalKey(Finite),
   max: optionalKey(Finite),
-  /** The sum of this argument over all calls of the Run that the rule's `tools` name, this one included, is at most so much. */
-  totalMax: optionalKey(Finite),
+  /**
+   * The sum of this argument over all calls of the Run that the rule's `tools` name, this one included, is at most so much.
+   * Those of the same reply count that may run once a person agrees.
+   */
+  totalMax: optionalKey(Total),
   /** That sum is more than so much. */
-  totalAbove: optionalKey(Finite),
+  totalAbove: optionalKey(Total),
   /** Globs for the real path, relative to the root (then it lies in it) or absolute. */
-  path: optionalKey(Texts),
+  path: optionalKey(Globs),
   /** The real path is one of these folders or lies below one. */
-  inside: optionalKey(Texts),
+  inside: optionalKey(Folders),
   /** The real path is none of these folders and lies below none. */
-  outside: optionalKey(Texts),
+  outside: optionalKey(Folders),
   /** What a shell command runs: see `ShellCommand`. */
   command: optionalKey(Commands)
 }).check(
   Schema.makeFilter((condition) => (Object.keys(condition).length === 0 ? "says nothing" : undefined)),
   Schema.makeFilter(({ max, min }) =>
     min !== undefined && max !== undefined && min > max ? "has a min above its max" : undefined
+  ),
+  Schema.makeFilter(({ totalAbove, totalMax }) =>
+    totalAbove !== undefined && totalMax !== undefined && totalAbove >= totalMax
+      ? "has a totalAbove that leaves nothing below its totalMax"
+      : undefined
   )
 )
 export type Condition = typeof Condition.Type

@@ -159,8 +159,15 @@ const guard = (rules: Rules.Rules, paths: RealPaths.RealPaths): Guard.Guard =>
         encoded: Memory.parsed(call.arguments),
         edited: call.edited === true
       }
+      // Whatever may still run of this reply counts, before it and after it: an edit must not make use of its place.
+      const open = state.calls.filter(
+        ({ callId, status }) =>
+          callId !== call.callId &&
+          (status === "asked" || status === "approved") &&
+          !ahead.some((one) => one.callId === callId)
+      )
       const judged = decide(rules, paths, subject, {
-        spent: Memory.spent(rules, memory, ahead),
+        spent: Memory.spent(rules, memory, [...ahead, ...open]),
         untrusted: memory.untrusted
       })
       const given = (decision: Rules.Decision) =>

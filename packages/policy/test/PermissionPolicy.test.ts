@@ -9,6 +9,8 @@ import { explained, type Policy } from "./support/office.ts"
 
 const rule = { action: "deny" }
 const amount = (condition: unknown) => ({ rules: [rule, rule, rule, { ...rule, when: { amount: condition } }] })
+/** 128 alternatives, of which a glob library may leave out some. */
+const braces = `${"{a,b}".repeat(7)}/secret`
 
 describe("a policy as data", () => {
   it.effect.each([
@@ -27,6 +29,22 @@ describe("a policy as data", () => {
     [amount({ min: 5, max: 1 }), "rules[3].when.amount"],
     [amount({ maximum: 5 }), "rules[3].when.amount.maximum"],
     [amount({ command: ["ls", "ls | sh"] }), "rules[3].when.amount.command[1]"],
+    [amount({ totalMax: -1 }), "rules[3].when.amount.totalMax"],
+    [amount({ totalMax: 5, totalAbove: 9 }), "rules[3].when.amount"],
+    ...[
+      "./secret/**",
+      "a/./b",
+      "secrets/",
+      "~/.ssh/**",
+      "~",
+      "../x/**",
+      "{a,b/}",
+      "a//b",
+      "x".repeat(1001),
+      braces
+    ].map((glob) => [amount({ path: ["ok/**", glob] }), "rules[3].when.amount.path[1]"] as const),
+    [amount({ inside: ["~"] }), "rules[3].when.amount.inside[0]"],
+    [amount({ outside: [".", "~/x"] }), "rules[3].when.amount.outside[1]"],
     [{ rules: [], afterUntrusted: "deny" }, "afterUntrusted"],
     [{ rules: [], afteruntrusted: "ask" }, "afteruntrusted"]
   ])("D1 %j is refused with its place %s", ([data, field]) =>

@@ -247,6 +247,13 @@ const atMost500: Policy = {
     { action: "allow", tools: ["note"] }
   ]
 }
+/** Each asks, and more than 500 is not even asked about. */
+const atMost500OrNever: Policy = {
+  rules: [
+    { name: "beyond", action: "deny", tools: ["refund"], when: { amount: { totalAbove: 500 } } },
+    { name: "up to 500", action: "ask", tools: ["refund"] }
+  ]
+}
 const refund = (amount: number) => ["refund", { amount }] as const
 
 describe("sums over the Run", () => {
@@ -263,22 +270,38 @@ describe("sums over the Run", () => {
     })
   )
 
-  it.effect("P3 calls ahead in the same reply count, those that ask or are refused do not", () =>
+  it.effect(
+    "P3 of the same reply, what may run counts, and what may once a person agrees; what is refused does not",
+    () =>
+      Effect.gen(function* () {
+        const { did, outcome } = yield* ran(atMost500, [calls([refund(300), refund(200), refund(400), refund(1)])])
+        expect(did).toEqual(["refund 300", "refund 200"])
+        expect(outcome).toMatchObject({ waiting: [{ id: "t1.2" }, { id: "t1.3" }] })
+        const refusing = yield* ran(atMost500OrNever, [calls([refund(600), refund(300), refund(300)])])
+        expect(refusing.outcome).toMatchObject({ waiting: [{ id: "t1.1" }] })
+      })
+  )
+
+  it.effect("P1 P3 edited arguments make no room that another call of the reply has taken, whichever is first", () =>
     Effect.gen(function* () {
-      const { did, outcome } = yield* ran(atMost500, [calls([refund(300), refund(400), refund(200), refund(1)])])
-      expect(did).toEqual(["refund 300", "refund 200"])
-      expect(outcome).toMatchObject({ waiting: [{ id: "t1.1" }, { id: "t1.3" }] })
+      for (const edited of ["t1.0", "t1.1"]) {
+        const { did, here } = yield* ran(atMost500OrNever, [calls([refund(100), refund(100)]), text("done")])
+        for (const callId of ["t1.0", "t1.1"])
+          yield* here(callId === edited ? approve(callId, { amount: 450 }) : approve(callId))
+        expect((yield* here(Run.resume(agent, { runId })))._tag).toBe("Completed")
+        expect(did).toEqual(["refund 100"])
+      }
     })
   )
 
   it.effect("M1 what a person allowed counts, with the amount that they edited", () =>
     Effect.gen(function* () {
-      const script = [call("refund", { amount: 600 }), calls([refund(300), refund(200)])]
+      const script = [call("refund", { amount: 600 }), calls([refund(200), refund(300)])]
       const { did, here } = yield* ran(atMost500, script)
       yield* here(approve("t1.0", { amount: 250 }))
       const outcome = yield* here(Run.resume(agent, { runId }))
       expect(did).toEqual(["refund 250", "refund 200"])
-      expect(outcome).toMatchObject({ waiting: [{ id: "t2.0" }] })
+      expect(outcome).toMatchObject({ waiting: [{ id: "t2.1" }] })
       yield* here(paired)
     })
   )
