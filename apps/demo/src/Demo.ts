@@ -10,6 +10,7 @@ import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
 import type { Repairer } from "./Agent.ts"
+import { Rules } from "./approval/Rules.ts"
 import { again } from "./model/Choice.ts"
 import { Chosen } from "./model/Models.ts"
 import { Project } from "./Project.ts"
@@ -34,6 +35,7 @@ export type Services =
   | Project
   | View
   | Approver.Approver
+  | Rules
 
 export type DemoError =
   | OutputClosed
@@ -55,6 +57,8 @@ interface Resumed {
   readonly task: string
   /** It had failed, and may be tried again. */
   readonly reopen: boolean
+  /** Plugins that it may go on without. */
+  readonly without: ReadonlyArray<string>
 }
 
 /** Runs it on the Project that is provided; true if everything is as it should be. */
@@ -97,8 +101,9 @@ const driven = Effect.fnUntraced(function* ({ agent, begin, runId }: Input, befo
   const { command, durable } = yield* Keeping
   const objections: Array<string> = []
   const choice = yield* Chosen
+  const { flag: rules } = yield* Rules
   const goOn = (verb: string, asked = choice) => ({
-    goOn: `${command(`${verb} ${runId}`)}${verb === "resume" ? again(asked) : ""}`
+    goOn: `${command(`${verb} ${runId}`)}${verb === "resume" ? again(asked) + rules : ""}`
   })
   const rests = (asks: boolean, wakeAt: number | undefined): Rests => {
     const more = wakeAt === undefined ? undefined : { wakeAt, atOnce: command(`fork ${runId}`) }
@@ -110,7 +115,7 @@ const driven = Effect.fnUntraced(function* ({ agent, begin, runId }: Input, befo
   const updates: Stream.Stream<Update, never, Services | CheckpointStore.CheckpointStore> =
     begin._tag === "Start"
       ? Approver.stream(agent, { runId, task: begin.task, session: folder })
-      : Approver.streamResume(agent, { runId, by: "user", reopen: begin.reopen })
+      : Approver.streamResume(agent, { runId, by: "user", reopen: begin.reopen, without: begin.without })
   const interrupted = Effect.gen(function* () {
     const more = (yield* pausedHere(runId)) ? goOn("resume") : undefined
     const changes = yield* withoutSecrets(Snapshot.changes(before, yield* Snapshot.take))

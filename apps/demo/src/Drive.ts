@@ -10,6 +10,7 @@ import { NotRepaired, Unusable } from "./Complaint.ts"
 import * as Demo from "./Demo.ts"
 import { isThere, Project } from "./Project.ts"
 import { again, type Choice, offline } from "./model/Choice.ts"
+import * as Rules from "./approval/Rules.ts"
 import * as Rejected from "./Rejected.ts"
 import type { Scenario } from "./scenario/Scenario.ts"
 import * as Layers from "./Layers.ts"
@@ -35,18 +36,32 @@ export interface Again {
   readonly model: Choice
   /** The rules that hold from now on; see `Layers`. */
   readonly policy?: string | undefined
+  /** It may go on under other rules than before. Default false. */
+  readonly newRules?: boolean
   /** Where its files are now, if not where it worked before. */
   readonly folder?: string | undefined
   readonly scenario?: Scenario | undefined
 }
 
 /** Goes on with a Run of the store, in the folder that it works on. */
-export const resume = Effect.fnUntraced(function* ({ folder, model, policy, runId, scenario, store }: Again) {
+export const resume = Effect.fnUntraced(function* ({
+  folder,
+  model,
+  newRules = false,
+  policy,
+  runId,
+  scenario,
+  store
+}: Again) {
   const found = yield* Effect.provide(look(runId, folder), Layers.looking(store))
   const project = Project.again(folder ?? found.folder, runId)
-  const begin = { _tag: "Resume", task: found.task, reopen: found.rejected } as const
   const all = Layers.layer({ project, store, model, policy, scenario })
-  return yield* Effect.provide(judged(Demo.run({ agent: repairer(), runId, begin, scenario })), all).pipe(
+  const driven = Effect.gen(function* () {
+    const without = yield* Rules.left(runId, found.rules, newRules)
+    const begin = { _tag: "Resume", task: found.task, reopen: found.rejected, without } as const
+    return yield* judged(Demo.run({ agent: repairer(), runId, begin, scenario }))
+  })
+  return yield* Effect.provide(driven, all).pipe(
     Effect.catchTag("KeyMissing", ({ message }) =>
       Effect.fail(new Unusable({ message: `${message} The run is as it was; then: ${found.command}${again(model)}` }))
     )
@@ -62,7 +77,9 @@ export const finish = Effect.fnUntraced(function* ({ runId, store }: Pick<Again,
   const there = session !== undefined && (yield* isThere(session))
   const project = there ? Project.again(session, runId) : Project.gone(session ?? "")
   const services = Layers.layer({ project, store, model: offline })
-  yield* Run.resume(repairer(), { runId, by: "user" }).pipe(
+  // Nothing is begun any more, so it does not matter which rules hold.
+  const without = yield* Effect.provide(Rules.ofRun(runId), Layers.looking(store))
+  yield* Run.resume(repairer(), { runId, by: "user", without }).pipe(
     Effect.catchReason("Retryable", "RunBusy", () => Effect.void),
     Effect.provide(services)
   )
@@ -98,7 +115,8 @@ const look = Effect.fnUntraced(function* (runId: string, elsewhere: string | und
   }
   const rejected = status === "failed" && Rejected.is(yield* last(info))
   const task = Status.taskOf((yield* accepted(runId)).task)
-  return { folder: session, task, rejected, command: command(`resume ${runId}`) }
+  const rules = yield* Rules.ofRun(runId)
+  return { folder: session, task, rejected, rules, command: command(`resume ${runId}`) }
 })
 
 /** The first event of every Run. */

@@ -14,6 +14,7 @@ import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import { mark } from "./approval/Inside.ts"
 import { OwnGuard } from "./approval/OwnGuard.ts"
 import * as Policy from "./approval/Policy.ts"
+import { Rules } from "./approval/Rules.ts"
 import * as TerminalApprover from "./approval/TerminalApprover.ts"
 import { budget, type Repairer } from "./Agent.ts"
 import * as DefaultPolicy from "./DefaultPolicy.ts"
@@ -33,6 +34,7 @@ export type Provided =
   | Folder.Folder
   | Project
   | Approver.Approver
+  | Rules
 
 export type ServicesError =
   | ProjectError
@@ -77,7 +79,7 @@ export const layer = ({
   const wrapped = Layer.mergeAll(changed(Folder.Folder, folder, scenario?.folder), runner("confined"), opened)
   return Layer.mergeAll(
     FileTools.layer,
-    DefaultPolicy.layer(policy),
+    Layer.provideMerge(Rules.layer(policy), DefaultPolicy.layer(policy)),
     RunTests.layer,
     Layer.provide(
       Layer.unwrap(Project.use(({ folder }) => Effect.succeed(Shell.layer({ cwd: folder })))),

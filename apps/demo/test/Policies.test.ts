@@ -85,7 +85,15 @@ describe("the policies of a Run", () => {
         const { events } = yield* demo(yield* project)
         const started = events.find((event) => event._tag === "RunStarted")
         expect(started).toMatchObject({
-          plugins: ["approvals", "budget", "loop-guard", "own", "permissions", "sanitizer"]
+          plugins: [
+            "approvals",
+            "budget",
+            "loop-guard",
+            "own",
+            "permissions",
+            expect.stringMatching(/^rules-/),
+            "sanitizer"
+          ]
         })
       })
     )

@@ -7,6 +7,7 @@ import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as DefaultPolicy from "../src/DefaultPolicy.ts"
 import { Project } from "../src/Project.ts"
+import { idIn } from "./misled.ts"
 import { finished, own, start } from "./process.ts"
 import { project, real } from "./support.ts"
 
@@ -85,6 +86,23 @@ describe("--policy", () => {
     expect(code).toBe(1)
     expect(out).toMatch(/"VerdictGiven".*"permissions".*"Deny".*no rule allows edit_file/)
     expect(out).not.toMatch(/"ToolCallStarted".*"edit_file"/)
+  })
+
+  it("holds for a resume, too: under other rules it does nothing until somebody agrees to them", async () => {
+    const asks = file({ rules: [{ action: "ask", tools: ["run_tests"] }] })
+    const first = await finished(start("--policy", asks))
+    const runId = idIn(first.out)
+    // Nobody can be asked here, so it waits, and says how it goes on.
+    expect(first.out).toContain(runId)
+    const refused = await finished(start("resume", runId))
+    expect(refused.code).toBe(1)
+    expect(refused.err).toContain("was started under other rules than the demo's own. Name their file by --policy")
+    expect((await finished(start("resume", runId, "--policy", asks))).err).not.toContain("other rules")
+    expect((await finished(start("approve", runId, "t1.1"))).code).toBe(0)
+    expect((await finished(start("resume", runId))).err).toContain("other rules")
+    const agreed = await finished(start("resume", runId, "--new-rules"))
+    expect(agreed).toMatchObject({ code: 0, err: "" })
+    expect(agreed.out).toContain("edit_file")
   })
 
   it("says where a file is wrong, and starts nothing", async () => {

@@ -92,6 +92,11 @@ export const policy = Flag.String("policy").pipe(
   Flag.optional
 )
 
+export const newRules = Flag.Boolean("new-rules").pipe(
+  Flag.withDescription("Go on under other rules than the Run was started under: those of --policy, or the demo's own"),
+  Flag.withDefault(false)
+)
+
 export const testLimit = Flag.Int("test-limit").pipe(
   Flag.withMetavar("seconds"),
   Flag.withDescription("How long a run of the project's tests may take before it is killed"),

@@ -25,9 +25,10 @@ export const resume = Command.make(
     testLimit: Options.testLimit,
     testNetwork: Options.testNetwork,
     policy: Options.policy,
+    newRules: Options.newRules,
     ...Options.model
   },
-  ({ dir, policy: asked, run, testLimit, testNetwork, ...flags }) =>
+  ({ dir, newRules, policy: asked, run, testLimit, testNetwork, ...flags }) =>
     Effect.gen(function* () {
       const { json, store } = yield* Options.kept
       const model = yield* Choice.parse(flags)
@@ -41,7 +42,7 @@ export const resume = Command.make(
         return yield* repaired ? Effect.void : new NotRepaired()
       }
       return yield* Effect.provide(
-        Drive.resume({ runId: run, store, model, folder, policy }),
+        Drive.resume({ runId: run, store, model, folder, policy, newRules }),
         View.layer({ json })
       ).pipe(Effect.provideService(TerminalApprover.Asks, !json))
     }).pipe(
