@@ -35,19 +35,23 @@ export const add = (a: Usage, b: Usage): Usage => ({
 /** All tokens of all classes. */
 export const total = (u: Usage): number => u.input + u.cacheRead + u.cacheWrite + u.output + u.reasoning
 
+/** A number that no counter can be says nothing; a negative one would give a budget back what was spent. */
+const count = (reported: number | undefined): number | undefined =>
+  reported !== undefined && reported >= 0 && reported <= Number.MAX_SAFE_INTEGER ? reported : undefined
+
 /**
  * Reads effect/ai's usage, whose `uncached` and `text` are optional beside a `total`, into disjoint classes.
- * What is missing is derived from the totals; nothing becomes negative.
+ * What is missing, or can be no counter, is derived from the totals; nothing becomes negative.
  */
 export const fromResponse = ({ inputTokens, outputTokens }: Response.Usage): Usage => {
-  const cacheRead = inputTokens.cacheRead ?? 0
-  const cacheWrite = inputTokens.cacheWrite ?? 0
-  const reasoning = outputTokens.reasoning ?? 0
+  const cacheRead = count(inputTokens.cacheRead) ?? 0
+  const cacheWrite = count(inputTokens.cacheWrite) ?? 0
+  const reasoning = count(outputTokens.reasoning) ?? 0
   return {
-    input: inputTokens.uncached ?? Math.max(0, (inputTokens.total ?? 0) - cacheRead - cacheWrite),
+    input: count(inputTokens.uncached) ?? Math.max(0, (count(inputTokens.total) ?? 0) - cacheRead - cacheWrite),
     cacheRead,
     cacheWrite,
-    output: outputTokens.text ?? Math.max(0, (outputTokens.total ?? 0) - reasoning),
+    output: count(outputTokens.text) ?? Math.max(0, (count(outputTokens.total) ?? 0) - reasoning),
     reasoning
   }
 }
@@ -55,8 +59,8 @@ export const fromResponse = ({ inputTokens, outputTokens }: Response.Usage): Usa
 /** What was reported; a side that was not reported at all is taken from the estimate (RI-101). */
 export const fromReport = (report: Response.Usage, guess: () => Usage): Usage => {
   const usage = fromResponse(report)
-  const input = report.inputTokens.total ?? report.inputTokens.uncached
-  const output = report.outputTokens.total ?? report.outputTokens.text
+  const input = count(report.inputTokens.total) ?? count(report.inputTokens.uncached)
+  const output = count(report.outputTokens.total) ?? count(report.outputTokens.text)
   if (input !== undefined && output !== undefined) return usage
   const other = guess()
   const sides = {

@@ -54,6 +54,7 @@ describe("classes of tokens", () => {
       { input: 20, cacheRead: 30, cacheWrite: 50 },
       830
     ],
+    ["a negative count, which says nothing", finish({ uncached: -5, cacheRead: -7, total: 9 }), { input: 9 }, 90],
     [
       "reasoning inside the output",
       finish({ total: 1 }, { total: 100, reasoning: 40 }),

@@ -32,7 +32,10 @@ export class Approver extends Context.Service<
   {
     /** Who answers; recorded, and `mayAnswer` is asked about it. */
     readonly by: string
-    /** Asked one question after the other; interrupted when somebody else has answered. None: the question waits on. */
+    /**
+     * Asked one question after the other, those of sub-agents too; interrupted when somebody else has answered. None: the
+     * question waits on, and so it does after ten answers that do not count.
+     */
     readonly decide: (question: Question) => Effect.Effect<Option.Option<Decision>>
   }
 >()("@waystone/policy/Approver") {}
@@ -115,17 +118,23 @@ const attend = Effect.fnUntraced(function* (
   const { waiting } = yield* Run.get(runId)
   let answered = false
   for (const wait of waiting) {
-    if (wait.kind !== "approval" || wait.path !== undefined || left.has(wait.digest + wait.id)) continue
-    if (yield* put(agent, { runId, waiting: wait })) answered = true
-    else left.add(wait.digest + wait.id)
+    if (wait.kind !== "approval") continue
+    const key = [...(wait.path ?? []), wait.id, wait.digest].join()
+    if (left.has(key)) continue
+    if (yield* put(agent, { runId, waiting: wait }, maxTries)) answered = true
+    else left.add(key)
   }
   return answered
 })
 
+/** Answers to one question that may not count, before it is left to somebody else: what answers may be no person. */
+const maxTries = 10
+
 /** True if it is answered. */
 const put = (
   agent: Agent.Agent,
-  question: Question
+  question: Question,
+  tries: number
 ): Effect.Effect<boolean, Run.ResumeError, CheckpointStore.CheckpointStore | Approver> =>
   Effect.gen(function* () {
     const { by, decide } = yield* Approver
@@ -134,14 +143,15 @@ const put = (
     const decision = yield* Effect.raceFirst(decide(question), elsewhere)
     if (decision === "elsewhere") return true
     if (Option.isNone(decision)) return false
-    const { digest, id: callId } = waiting
-    const again = (problem: string) => put(agent, { ...question, problem })
-    return yield* Run.answer(agent, { runId, callId, by, answer: { ...decision.value, digest } }).pipe(
+    const { digest, id: callId, path } = waiting
+    const call = { runId, callId, ...(path === undefined ? undefined : { path }) }
+    return yield* Run.answer(agent, { ...call, by, answer: { ...decision.value, digest } }).pipe(
       Effect.as(true),
       Effect.catchIf(isOver, () => Effect.succeed(true)),
-      Effect.catchIf(isRefused, ({ message, reason }) =>
-        again(reason._tag === "AnswerInvalid" ? reason.issues : message)
-      )
+      Effect.catchIf(isRefused, ({ message, reason }) => {
+        const problem = reason._tag === "AnswerInvalid" ? reason.issues : message
+        return tries > 1 ? put(agent, { ...question, problem }, tries - 1) : Effect.succeed(false)
+      })
     )
   })
 
@@ -165,7 +175,7 @@ const isRefused = (error: AnswerError): error is Refused =>
 /** Ends when that question is not open any more, or its time is over. */
 const over = (
   runId: string,
-  { digest, expiresAt = Number.POSITIVE_INFINITY, id }: Question["waiting"]
+  { digest, expiresAt = Number.POSITIVE_INFINITY, id, path }: Question["waiting"]
 ): Effect.Effect<void, Run.ResumeError, CheckpointStore.CheckpointStore> =>
   Effect.gen(function* () {
     const store = yield* CheckpointStore.CheckpointStore
@@ -178,7 +188,8 @@ const over = (
         if (now >= expiresAt) return
         if (seq !== seen) {
           const { waiting } = yield* Run.get(runId)
-          if (!waiting.some((wait) => wait.id === id && wait.digest === digest)) return
+          if (!waiting.some((wait) => wait.id === id && wait.digest === digest && wait.path?.join() === path?.join()))
+            return
           seen = seq
         }
       }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Run } from "@waystone/core"
+import { Agent, Run } from "@waystone/core"
 import { ScriptedModel } from "@waystone/core/testing"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -98,6 +98,30 @@ describe("Approver", () => {
       )
       expect(yield* process(agent)(Approver.start(clerk, input))).toMatchObject({ _tag: "Suspended" })
       expect(ran).toEqual([])
+    })
+  )
+
+  it.effect("whatever answers by itself, and may not, is heard ten times, and then the question waits on", () =>
+    Effect.gen(function* () {
+      const { process, ran } = yield* office([pay(1)])
+      let asked = 0
+      const machine = person(() => Effect.sync(() => (asked++, Option.some(yes))), "clerk")
+      expect(yield* process(machine)(Approver.start(clerk, input))).toMatchObject({ _tag: "Suspended" })
+      expect({ asked, ran }).toEqual({ asked: 10, ran: [] })
+    })
+  )
+
+  it.effect("is asked what a sub-agent asks, too, and the right Run gets the answer", () =>
+    Effect.gen(function* () {
+      const chief = Agent.make("chief", {
+        instructions: "Delegate.",
+        tools: [Agent.asTool(clerk, { name: "help", description: "Pays." })]
+      })
+      const { process, ran } = yield* office([call("help", { task: "Pay." }), pay(1), text("paid"), text("done")])
+      const paths: Array<unknown> = []
+      const here = process(person(({ waiting }) => Effect.sync(() => (paths.push(waiting.path), Option.some(yes)))))
+      expect(yield* here(Approver.start(chief, input))).toMatchObject({ _tag: "Completed", output: "done" })
+      expect({ paths, ran }).toEqual({ paths: [["t1.0"]], ran: ["pay 1"] })
     })
   )
 
