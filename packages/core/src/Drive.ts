@@ -11,7 +11,7 @@ import type { Agent } from "./Agent.ts"
 import { type Attempt, type Child, type ChildError, leaseMillis, type Model } from "./Attempt.ts"
 import { CheckpointStore, type StoreError } from "./CheckpointStore.ts"
 import { bounded } from "./Bounded.ts"
-import { current } from "./Caller.ts"
+import { current, under } from "./Caller.ts"
 import * as Debts from "./Debts.ts"
 import { defined } from "./Defined.ts"
 import { Draining } from "./Drain.ts"
@@ -176,7 +176,8 @@ const prepare = Effect.fnUntraced(function* (
     publish,
     judged: new Map(),
     tree,
-    drive: (child) => Effect.provideContext(below(child, tree, publish), letsGo(context, draining, journal)),
+    drive: (child) =>
+      Effect.provideContext(below(child, { above: tree, caller: runId }, publish), letsGo(context, draining, journal)),
     sizes: { messages: new WeakMap() }
   }
 })
@@ -197,7 +198,11 @@ const letsGo = <R>(context: Context.Context<R>, draining: Draining, journal: Jou
 const isPaused = (state: RunState): boolean => state.head.paused !== undefined && !isEnding(state)
 
 /** Drives a Run below another one. What it does is progress of the call. */
-const below = ({ agent, before, call, denies, runId }: Child, above: Tree.Tree, publish: Hooks["publish"]) => {
+const below = (
+  { agent, before, call, denies, runId }: Child,
+  { above, caller }: { readonly above: Tree.Tree; readonly caller: string },
+  publish: Hooks["publish"]
+) => {
   const { callId } = call
   const told = (update: Exclude<Delta, ChildProgress> | Committed, path: ReadonlyArray<string> = []) =>
     publish({ _tag: "ChildProgress", path: [callId, ...path], update })
@@ -205,13 +210,9 @@ const below = ({ agent, before, call, denies, runId }: Child, above: Tree.Tree, 
     onCommit: (entries) => entries.forEach(({ event, seq }) => told({ _tag: "Committed", seq, event })),
     publish: (delta) => (delta._tag === "ChildProgress" ? told(delta.update, delta.path) : told(delta))
   }
-  const span = { attributes: { "waystone.run.id": runId } }
   const place = { above, callId, denies }
-  return Effect.withSpan(
-    drive({ agent, runId, before, without: [], place, ...hooks }),
-    `invoke_agent ${agent.name}`,
-    span
-  )
+  const start = call.status === "started" ? call.starts : call.starts + 1
+  return under({ runId: caller, callId, start })(drive({ agent, runId, before, without: [], place, ...hooks }))
 }
 
 const modelOf = (context: Context.Context<LanguageModel.LanguageModel>): Model => ({

@@ -22,7 +22,7 @@ const callers = (layer: Layer.Layer<never>) =>
 
 it.effect("RI-154 the span that a Run is started in is journaled where a trace is exported, and else it is not", () =>
   Effect.gen(function* () {
-    expect(yield* callers(Layer.succeed(Callers, true))).toEqual([span])
+    expect(yield* callers(Layer.succeed(Callers, () => span))).toEqual([span])
     expect(yield* callers(Layer.empty)).toEqual([undefined])
   })
 )

@@ -75,6 +75,8 @@ export class CallSpans {
   suspend(callId: string, at: number): Span | undefined {
     const open = this.open.get(callId)
     this.open.delete(callId)
+    // What ends it without a further start does so within the time that nobody else has.
+    this.asked.set(callId, at)
     return open === undefined ? undefined : ToolSpan.make(this.writing, {}, open, { _tag: "Suspended", at })
   }
 

@@ -73,3 +73,19 @@ export const withEvent = (faults: Faults, event: RunEvent.RunEvent): Faults => {
 /** What a span adds. */
 export const withSpan = (faults: Faults, span: FinishedSpan): Faults =>
   span.failed === undefined || faults.failed ? faults : { ...faults, failed: true }
+
+/** Of two Runs of one tree. What one cost below the other is in both. */
+export const merged = (faults: Faults, more: Faults | undefined): Faults =>
+  more === undefined
+    ? faults
+    : {
+        failed: faults.failed || more.failed,
+        stopped: faults.stopped || more.stopped,
+        denied: faults.denied || more.denied,
+        inDoubt: faults.inDoubt || more.inDoubt,
+        resumed: faults.resumed || more.resumed,
+        from: Math.min(faults.from, more.from),
+        to: Math.max(faults.to, more.to),
+        costNanoUsd: Math.max(faults.costNanoUsd, more.costNanoUsd),
+        unsampled: faults.unsampled || more.unsampled
+      }

@@ -7,7 +7,7 @@
  * @since 0.1.0
  */
 import { context, trace, TraceFlags } from "@opentelemetry/api"
-import type { Interceptor } from "@waystone/core"
+import type { Caller, Interceptor } from "@waystone/core"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -78,6 +78,15 @@ const under = <A, E, R>(effect: Effect.Effect<A, E, R>, span: Tracer.ExternalSpa
       within(Context.get(given, Tracer.Tracer), span)
     )
   )
+
+/** The span of a call that starts the Run of a sub-agent. */
+export const callOf =
+  (traceOf: (runId: string) => string | undefined) =>
+  ({ callId, runId, start }: Caller.Called, around: Caller.Caller | undefined): Caller.Caller => ({
+    traceId: traceOf(runId) ?? around?.traceId ?? SpanIds.traceId(runId),
+    spanId: SpanIds.call(runId, callId, start),
+    sampled: true
+  })
 
 /** `traceOf` knows the traces of the Runs that are driven here. */
 export const interceptor = (traceOf: (runId: string) => string | undefined): Interceptor.Interceptor => {

@@ -37,13 +37,18 @@ interface Followed {
   cut: boolean
   /** A segment is under way. */
   open: boolean
+  /** It is not the first that was seen of the Run, or not from its beginning. */
+  later: boolean
+  /** The Run has called sub-agents. */
+  calls: boolean
 }
 
 export const observer = (parts: Parts): Observer.Observer => ({
   name: "waystone-trace",
   attempt: ({ runId }) =>
     Effect.gen(function* () {
-      const followed: Followed = { folding: new Folding(runId, parts.writing), spans: [], cut: false, open: false }
+      const folding = new Folding(runId, parts.writing)
+      const followed: Followed = { folding, spans: [], cut: false, open: false, later: false, calls: false }
       yield* Effect.addFinalizer(() => Effect.sync(() => forget(parts, followed)))
       return (entry: Observer.Entry) =>
         Effect.suspend(() =>
@@ -65,9 +70,15 @@ const catchUp = (parts: Parts, followed: Followed, { seq }: Observer.Entry): Eff
   if (seq <= followed.folding.seq) return Effect.void
   const { runId, seq: seen } = followed.folding
   if (seen === 0) {
-    return Effect.map(Segments.unsent(parts, runId, { upTo: seq - 1, now: seq }), ({ folding, spans }) => {
+    return Effect.map(Segments.fold(parts, runId, seq - 1), ({ children, folding, open, segments }) => {
+      const { head, traceId } = folding
       followed.folding = folding
-      keep(parts, followed, spans)
+      followed.calls = children.size > 0
+      followed.later = head.attempts > 0
+      const last = segments.at(-1)
+      // Of a tree, the journals tell when the segment has ended; of a Run alone, this one.
+      const sent = last === undefined || parts.sampler(traceId, last.faults) || head.parent !== undefined
+      keep(parts, followed, [...(sent ? [] : segments.flatMap(({ spans }) => spans)), ...open])
     })
   }
   const each = (entry: Observer.Entry) => next(parts, followed, entry)
@@ -79,14 +90,21 @@ const next = (parts: Parts, followed: Followed, entry: Observer.Entry): void => 
   if (entry.seq <= folding.seq) return
   const taken = folding.take(entry)
   parts.measure(entry, folding, taken)
-  if (taken.forked === true) drop(parts, followed)
+  if (taken.forked === true) {
+    drop(parts, followed)
+    followed.calls = false
+  }
+  followed.calls ||= entry.event._tag === "ToolCallStarted" && entry.event.child !== undefined
   keep(parts, followed, taken.spans)
   if (!followed.open && entry.epoch > 0 && folding.head.attempts > 0 && taken.ended === undefined) {
     followed.open = true
-    parts.traces.enter(folding.runId, folding.traceId)
+    enter(parts, folding)
   }
   if (taken.ended !== undefined) decide(parts, followed, entry.seq)
 }
+
+const enter = ({ traces }: Parts, { head, runId, traceId }: Folding): void =>
+  traces.enter(runId, traceId, head.parent === undefined)
 
 const keep = ({ held }: Parts, followed: Followed, spans: ReadonlyArray<FinishedSpan>): void => {
   if (followed.cut || spans.length === 0) return
@@ -108,17 +126,19 @@ const drop = ({ held }: Parts, followed: Followed): void => {
 
 const forget = (parts: Parts, followed: Followed): void => {
   drop(parts, followed)
-  if (followed.open) parts.traces.leave(followed.folding.runId, false)
+  if (followed.open) parts.traces.leave(followed.folding.runId)
 }
 
-const decide = (parts: Parts, followed: Followed, seq: number): void => {
-  const { cut, folding, spans } = followed
-  const { runId } = folding
-  if (!followed.open) parts.traces.enter(runId, folding.traceId)
+const decide = (parts: Parts, followed: Followed, upTo: number): void => {
+  const { calls, cut, folding, later, spans } = followed
+  const { faults, head, runId } = folding
+  if (!followed.open) enter(parts, folding)
   followed.open = false
-  const kept = parts.sampler(folding.traceId, folding.faults)
-  // What is dropped now is asked for again if a later segment is worth it: it is read from the journal then.
-  parts.traces.leave(runId, kept, { runId, upTo: seq, spans: cut ? undefined : spans })
+  const rootId = head.parent?.rootId ?? runId
+  const kept = parts.sampler(folding.traceId, faults)
+  parts.traces.leave(runId, { runId, rootId, upTo, faults, spans: cut ? undefined : spans, later, calls })
   followed.spans = []
-  followed.cut = !kept
+  // What is dropped now is asked for again if a later segment is worth it: it is read from the journal then.
+  followed.cut = head.parent === undefined && !kept
+  followed.later = true
 }

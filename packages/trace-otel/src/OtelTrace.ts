@@ -144,35 +144,35 @@ const made = (
   held: Held,
   foreign: Foreign
 ): Layer.Layer<Provided, never, CheckpointStore.CheckpointStore | Resource.Resource> =>
-  Layer.mergeAll(
-    Layer.effectContext(
-      Effect.gen(function* () {
-        const { exporter, meterProvider = globalMetrics.getMeterProvider(), patience = defaults.patience } = options
-        const store = yield* CheckpointStore.CheckpointStore
-        const readable = Readable.make(yield* Resource.Resource)
-        const writing = Writing.make(options)
-        const source = { store, writing, sampler: Sampling.make(options.sampling ?? {}) }
-        const meter = meterProvider.getMeter(Readable.scope.name)
-        const send = (spans: Parameters<Sender.Options["send"]>[0]) => Otlp.send(exporter, spans.map(readable))
-        const read = ({ runId, upTo }: Sender.Parcel) =>
-          Effect.map(Segments.unsent(source, runId, { upTo, now: upTo }), ({ spans }) => spans)
-        const traces = new Traces(foreign, held, yield* Sender.make({ send, read, held, patience }))
-        const every = options.waitingEvery ?? defaults.waitingEvery
-        if (Duration.isFinite(Duration.fromInputUnsafe(every)))
-          yield* Effect.forkScoped(WaitingRuns.watch(meter, every))
-        const observer = Live.observer({
-          ...source,
-          traces,
-          held,
-          measure: RunMetrics.make(meter, options.semconv ?? "latest")
-        })
-        const interceptor = Inside.interceptor((runId) => traces.of(runId))
-        const plugin = { name: "trace-otel", optional: true, observers: [observer], interceptors: [interceptor] }
-        return Context.mergeAll(
-          Context.make(OtelTrace, { [Plugin.PluginId]: plugin, held }),
-          Context.make(TraceDestination, { writing, send })
-        )
+  Layer.effectContext(
+    Effect.gen(function* () {
+      const { exporter, meterProvider = globalMetrics.getMeterProvider(), patience = defaults.patience } = options
+      const store = yield* CheckpointStore.CheckpointStore
+      const readable = Readable.make(yield* Resource.Resource)
+      const writing = Writing.make(options)
+      const source = { store, writing, sampler: Sampling.make(options.sampling ?? {}) }
+      const meter = meterProvider.getMeter(Readable.scope.name)
+      const send = (spans: Parameters<Sender.Options["send"]>[0]) => Otlp.send(exporter, spans.map(readable))
+      const read = ({ runId, upTo }: Sender.Parcel) => Segments.unsent(source, runId, upTo)
+      const deliver = yield* Sender.make({ send, read, held, patience })
+      const traces = new Traces({ foreign, held, sampler: source.sampler, deliver })
+      const every = options.waitingEvery ?? defaults.waitingEvery
+      if (Duration.isFinite(Duration.fromInputUnsafe(every))) yield* Effect.forkScoped(WaitingRuns.watch(meter, every))
+      const observer = Live.observer({
+        ...source,
+        traces,
+        held,
+        measure: RunMetrics.make(meter, options.semconv ?? "latest")
       })
-    ),
-    Layer.succeed(Caller.Callers, true)
+      const interceptor = Inside.interceptor((runId) => traces.of(runId))
+      const plugin = { name: "trace-otel", optional: true, observers: [observer], interceptors: [interceptor] }
+      return Context.mergeAll(
+        Context.make(OtelTrace, { [Plugin.PluginId]: plugin, held }),
+        Context.make(TraceDestination, { writing, send }),
+        Context.make(
+          Caller.Callers,
+          Inside.callOf((runId) => traces.of(runId))
+        )
+      )
+    })
   )

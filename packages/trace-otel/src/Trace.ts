@@ -6,9 +6,9 @@
 import { CheckpointStore, RunError } from "@waystone/core"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Entries from "./Entries.ts"
+import type * as Entries from "./Entries.ts"
 import type { FinishedSpan } from "./FinishedSpan.ts"
-import { Folding } from "./Folding.ts"
+import * as Segments from "./Segments.ts"
 import type { ExportFailed } from "./ExportFailed.ts"
 import * as Writing from "./Writing.ts"
 
@@ -24,22 +24,18 @@ export const spans = (
   ReadonlyArray<FinishedSpan>,
   Entries.ReadError | RunError.RunNotFound,
   CheckpointStore.CheckpointStore
-> => Effect.map(folded(runId, Writing.make(options)), (found) => found.spans)
-
-const folded = (runId: string, writing: Writing.Writing) =>
+> =>
   Effect.gen(function* () {
     const store = yield* CheckpointStore.CheckpointStore
-    const folding = new Folding(runId, writing)
-    let spans: Array<FinishedSpan> = []
-    const seen = yield* Entries.read(store, runId, {
-      each: (entry) => {
-        const taken = folding.take(entry)
-        spans = taken.forked === true ? [] : spans
-        for (const span of taken.spans) spans.push(span)
-      }
-    })
-    return seen === 0 ? yield* new RunError.RunNotFound({ runId }) : { spans, folding }
+    const run = yield* Segments.fold({ store, writing: Writing.make(options) }, runId)
+    if (run.folding.seq === 0) return yield* new RunError.RunNotFound({ runId })
+    return spansOf(run)
   })
+
+const spansOf = ({ open, segments }: Segments.Folded): ReadonlyArray<FinishedSpan> => [
+  ...segments.flatMap(({ spans }) => spans),
+  ...open
+]
 
 /** Takes spans and says whether they have arrived. */
 export interface Destination {
@@ -54,8 +50,28 @@ export class TraceDestination extends Context.Service<TraceDestination, Destinat
 ) {}
 
 /**
- * Sends the trace of a stored Run, whatever was sampled or lost before, and says how many spans it has. Sending again does no
- * harm: the ids are the same. Fails with ExportFailed if it did not arrive.
+ * The spans of a Run and of all Runs below it, each as `spans` gives them: those below first, the Run's own last.
+ */
+export const tree = (
+  runId: string,
+  options: Writing.Options = {}
+): Effect.Effect<
+  ReadonlyArray<FinishedSpan>,
+  Entries.ReadError | RunError.RunNotFound,
+  CheckpointStore.CheckpointStore
+> => below(runId, Writing.make(options))
+
+const below = (runId: string, writing: Writing.Writing) =>
+  Effect.gen(function* () {
+    const store = yield* CheckpointStore.CheckpointStore
+    const runs = yield* Segments.tree({ store, writing }, runId)
+    if (runs.at(-1)?.folding.seq === 0) return yield* new RunError.RunNotFound({ runId })
+    return runs.flatMap(spansOf)
+  })
+
+/**
+ * Sends the trace of a stored Run, with all Runs below it, whatever was sampled or lost before, and says how many spans it has.
+ * Sending again does no harm: the ids are the same. Fails with ExportFailed if it did not arrive.
  */
 export const exportRun = (
   runId: string
@@ -66,7 +82,7 @@ export const exportRun = (
 > =>
   Effect.gen(function* () {
     const { send, writing } = yield* TraceDestination
-    const { spans } = yield* folded(runId, writing)
+    const spans = yield* below(runId, writing)
     yield* send(spans)
     return spans.length
   })

@@ -52,7 +52,12 @@ const live = (maxHeld: number) =>
     const held = new Held(maxHeld)
     const store = yield* MemoryStore.make
     const source = { store, writing: Writing.make({}), sampler: Sampling.make({ ratio: 0 }) }
-    const traces = new Traces(new Foreign(held), held, (parcel) => parcels.push(parcel))
+    const traces = new Traces({
+      foreign: new Foreign(held),
+      held,
+      sampler: source.sampler,
+      deliver: (parcel) => parcels.push(parcel)
+    })
     const observer = Live.observer({ ...source, traces, held, measure: () => {} })
     const open = (runId: string) => observer.attempt({ runId, agent: "a", attempt: 1 })
     return { parcels, held, store, source, open }
@@ -102,7 +107,7 @@ describe("Sampling", () => {
         const events = journal(true).map(({ event }) => RunEvent.encode(event))
         const head = { status: "completed", agent: "a", waiting: [], updatedAt: at, body: "{}" }
         yield* store.append({ runId: "r999", epoch: 0, expectedSeq: 0, events, head })
-        const { spans } = yield* Segments.unsent(source, "r999", { upTo: first?.upTo ?? 0, now: first?.upTo ?? 0 })
+        const spans = yield* Segments.unsent(source, "r999", first?.upTo ?? 0)
         expect(spans.length).toBe(spansOfRun)
       })
   )
@@ -162,19 +167,52 @@ describe("Sampling", () => {
   it("L2 a sub-agent's fault keeps the whole trace, and it is decided when the last Run of it has ended", () => {
     const delivered: Array<string> = []
     const held = new Held(10)
-    const traces = new Traces(new Foreign(held), held, ({ runId }) => delivered.push(runId))
-    const parcel = (runId: string): Parcel => {
-      const spans: ReadonlyArray<FinishedSpan> = []
-      return { runId, upTo: 1, spans }
+    const sampler = Sampling.make({ ratio: 0 })
+    const traces = new Traces({
+      foreign: new Foreign(held),
+      held,
+      sampler,
+      deliver: ({ runId, spans = [] }) => delivered.push(`${runId}: ${spans.map(({ name }) => name).join(" ")}`)
+    })
+    const ended = (runId: string, rootId: string, failed: boolean) => {
+      const span: FinishedSpan = { ...blank, name: runId }
+      held.take(1)
+      return {
+        runId,
+        rootId,
+        upTo: 1,
+        faults: { ...seen, failed },
+        spans: [span],
+        later: false,
+        calls: runId === rootId
+      }
     }
-    traces.enter("root", "t")
-    traces.enter("child", "t")
-    traces.leave("child", true, parcel("child"))
+    // Its observer may be the first to hear of anything.
+    traces.enter("b", "t", false)
+    traces.leave("b", ended("b", "root", false))
     expect(delivered).toEqual([])
-    traces.leave("root", false, parcel("root"))
-    expect(delivered).toEqual(["child", "root"])
-    traces.enter("other", "u")
-    traces.leave("other", false, parcel("other"))
-    expect(delivered).toEqual(["child", "root"])
+    traces.enter("root", "t", true)
+    traces.enter("a", "t", false)
+    traces.leave("a", ended("a", "root", true))
+    expect(delivered).toEqual([])
+    traces.leave("root", ended("root", "root", false))
+    expect(delivered).toEqual(["root: a b root"])
+    expect(held.size).toBe(3)
+    traces.enter("other", "u", true)
+    traces.leave("other", ended("other", "other", false))
+    expect(delivered.length).toBe(1)
+    expect(held.size).toBe(3)
   })
 })
+
+const blank: FinishedSpan = {
+  traceId: "t",
+  spanId: "s",
+  name: "",
+  kind: "internal",
+  start: 0,
+  end: 1,
+  attributes: {},
+  events: [],
+  links: []
+}
