@@ -113,6 +113,10 @@ const gone = (root: string): Layer.Layer<Folder.Folder> => {
 export const looking = (store: Stores.Store) =>
   Layer.merge(Layer.provideMerge(Policy.layer, Stores.existing(store)), ProcessOwner.layer)
 
+/** The same, for what ends a Run: its trace is sent. */
+export const watched = (store: Stores.Store) =>
+  Layer.merge(Layer.provideMerge(Layer.merge(Policy.layer, Tracing.layer), Stores.existing(store)), ProcessOwner.layer)
+
 /** The service of a layer, with something done to it. */
 const changed = <I, S, E, R>(
   key: Context.Key<I, S>,

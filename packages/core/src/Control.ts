@@ -4,6 +4,7 @@
  *
  * @since 0.1.0
  */
+import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as WebCrypto from "effect/crypto/WebCrypto"
 import type { Agent } from "./Agent.ts"
@@ -13,6 +14,7 @@ import * as Descendants from "./Descendants.ts"
 import * as Input from "./Input.ts"
 import type { ReadError } from "./Journal.ts"
 import type { Draft } from "./RunEvent.ts"
+import * as Plugin from "./Plugin.ts"
 import * as Outside from "./Outside.ts"
 import * as Route from "./Route.ts"
 import {
@@ -122,17 +124,34 @@ export const cancel = ({
   CheckpointStore
 > => {
   const why = { by, ...defined({ reason }) }
+  let ends = false
   const requested: Draft = { _tag: "CancelRequested", ...why }
   const request = append(runId, ({ entry, head }): Drafts<ReadError> => {
     const { cancelled, status } = head
+    ends = status !== "cancelled" && status !== "completed" && status !== "running"
     if (cancelled !== undefined || status === "completed" || status === "cancelled") return nothing
     if (status === "running") return one(requested)
     return Effect.map(Stored.load(runId, entry.seq), (state) =>
       Descendants.has(state) ? [requested] : [requested, ...Descendants.cancelled(state, why)]
     )
   })
-  return lift(Effect.andThen(request, Descendants.end(runId, why)))
+  return lift(Effect.andThen(request, Descendants.end(runId, why))).pipe(
+    Effect.andThen(Effect.suspend(() => (ends ? told(runId) : Effect.void)))
+  )
 }
+
+/** Tells those who watch of an end that no Attempt saw. */
+const told = (runId: string): Effect.Effect<void> =>
+  Effect.contextWith((context: Context.Context<never>) =>
+    Effect.forEach(
+      Plugin.collect(context).observers,
+      ({ ended, name }) =>
+        ended === undefined
+          ? Effect.void
+          : Effect.catchCause(ended(runId), (cause) => Effect.logWarning(`The observer ${name} failed.`, cause)),
+      { discard: true }
+    )
+  )
 
 type Drafts<E> = Effect.Effect<ReadonlyArray<Draft>, E, CheckpointStore>
 

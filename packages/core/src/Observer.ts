@@ -28,4 +28,6 @@ export interface Observer {
    * closes when the Attempt ends, after at most 1 s for what still waits.
    */
   readonly attempt: (info: AttemptInfo) => Effect.Effect<(entry: Entry) => Effect.Effect<void>, never, Scope.Scope>
+  /** Told of a root Run that `Run.cancel` has ended in this process while nobody drove it, and all Runs below it. */
+  readonly ended?: (runId: string) => Effect.Effect<void>
 }

@@ -72,9 +72,9 @@ export class Attempts {
     return this.derived.traceId
   }
 
-  /** When the open attempt began. */
+  /** When the open attempt began. What ends a sub-agent's calls from outside is one moment: its caller's call ends in it, too. */
   get start(): number {
-    return this.open?.start ?? 0
+    return this.open?.start ?? (this.parent === undefined ? 0 : Infinity)
   }
 
   /** What a call stands under: the open attempt, or what is above it. */
@@ -227,11 +227,14 @@ export class Attempts {
     return { ...span, traceId: this.traceId(head), ...(parentId === undefined ? undefined : { parentId }) }
   }
 
-  /** What an attempt stands under: of a sub-agent, the call that started it. */
+  /**
+   * What an attempt stands under: of a sub-agent, the call that started it; outside of any, the call's span that ends it from
+   * outside, which comes after those that started it.
+   */
   private above(head: RunHead.Head, open: Open | undefined): string | undefined {
     if (this.parent === undefined) return this.root ?? SpanIds.run(this.runId)
     const { callId, runId } = this.parent
-    return open?.caller?.spanId ?? SpanIds.call(runId, callId, Math.max(1, open?.number ?? head.attempts))
+    return open?.caller?.spanId ?? SpanIds.call(runId, callId, open?.number ?? head.attempts + 1)
   }
 
   /** The time that a root Run rested. A sub-agent's is its root's. */

@@ -43,6 +43,12 @@ interface Followed {
   calls: boolean
 }
 
+const unread = (error: Entries.ReadError): Effect.Effect<void> =>
+  Effect.logWarning("A trace could not be read from its journal; the Run goes on.", error)
+
+const ignoring = (effect: Effect.Effect<void, Entries.ReadError>): Effect.Effect<void> =>
+  Effect.catchTag(effect, ["StoreUnavailable", "StoreCorrupt", "CheckpointCorrupt", "CheckpointTooNew"], unread)
+
 export const observer = (parts: Parts): Observer.Observer => ({
   name: "waystone-trace",
   attempt: ({ runId }) =>
@@ -58,12 +64,21 @@ export const observer = (parts: Parts): Observer.Observer => ({
                 catchUp(parts, followed, entry),
                 Effect.sync(() => next(parts, followed, entry))
               )
-        ).pipe(Effect.catchTag(["StoreUnavailable", "StoreCorrupt", "CheckpointCorrupt", "CheckpointTooNew"], unread))
-    })
+        ).pipe(ignoring)
+    }),
+  ended: (runId) => ignoring(endedOutside(parts, runId))
 })
 
-const unread = (error: Entries.ReadError): Effect.Effect<void> =>
-  Effect.logWarning("A trace could not be read from its journal; the Run goes on.", error)
+/** A Run that rested was ended, and those below it: nobody drove them, so nobody saw it. */
+const endedOutside = (parts: Parts, runId: string): Effect.Effect<void, Entries.ReadError> =>
+  Effect.gen(function* () {
+    const runs = yield* Segments.tree(parts, runId)
+    for (const { last } of runs)
+      if (last?.entry.epoch === 0 && last.taken.ended?.final === true)
+        parts.measure(last.entry, last.folding, last.taken)
+    const root = runs.at(-1)
+    if (root?.last?.taken.ended !== undefined) parts.traces.send(runId, root.folding.seq)
+  })
 
 /** Reads what came before this attempt, or what the observer was too slow for. */
 const catchUp = (parts: Parts, followed: Followed, { seq }: Observer.Entry): Effect.Effect<void, Entries.ReadError> => {

@@ -11,12 +11,12 @@
  *
  * @since 0.1.0
  */
-import type { CheckpointStore } from "@waystone/core"
+import type { CheckpointStore, Observer } from "@waystone/core"
 import * as Effect from "effect/Effect"
 import * as Entries from "./Entries.ts"
 import { faultless, type Faults, merged } from "./Faults.ts"
 import type { FinishedSpan } from "./FinishedSpan.ts"
-import { Folding } from "./Folding.ts"
+import { Folding, type Taken } from "./Folding.ts"
 import type { Sampler } from "./Sampling.ts"
 import type { Writing } from "./Writing.ts"
 
@@ -40,6 +40,8 @@ export interface Folded {
   readonly open: ReadonlyArray<FinishedSpan>
   /** The Runs that it called, and in which of its segments each of them came to rest or to its end. */
   readonly children: ReadonlyMap<string, ReadonlyArray<number>>
+  /** What the last event was, and what it made. */
+  readonly last: { readonly entry: Observer.Entry; readonly taken: Taken; readonly folding: Folding } | undefined
 }
 
 /** A Run folded up to an event of it. Its spans are those since it last rested. */
@@ -52,10 +54,12 @@ export const fold = (
     const folding = new Folding(runId, writing)
     let segments: Array<Segment> = []
     let open: Array<FinishedSpan> = []
+    let last: Folded["last"]
     const children = new Map<string, Array<number>>()
     const each: Parameters<typeof Entries.read>[2]["each"] = (entry) => {
       const { event } = entry
       const taken = folding.take(entry)
+      last = { entry, taken, folding }
       if (taken.forked === true) {
         // What it inherited belongs to the trace of the original.
         open = []
@@ -75,7 +79,8 @@ export const fold = (
       folding,
       segments,
       open,
-      children
+      children,
+      last
     }))
   })
 

@@ -82,6 +82,11 @@ export class Traces {
     this.decide(traceId, open.ended)
   }
 
+  /** A Run was ended where nobody drove it: its journal tells what is to be sent. */
+  send(runId: string, upTo: number): void {
+    this.parts.deliver({ runId, upTo, spans: undefined })
+  }
+
   private decide(traceId: string, all: ReadonlyArray<Ended>): void {
     const { deliver, foreign, held, sampler } = this.parts
     const [first, ...others] = all

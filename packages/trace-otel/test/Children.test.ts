@@ -34,13 +34,14 @@ const lives = (refuse = 0) =>
       effect: Effect.Effect<A, E, CheckpointStore.CheckpointStore | Trace.TraceDestination>,
       options: Partial<OtelTrace.JoinOptions> = {}
     ) => Effect.provide(effect, Layer.provideMerge(tracing({ exporter, ...options }), store))
-    const rebuilt = Effect.provide(
-      Effect.map(
-        Effect.forEach(tree, (runId) => Trace.spans(runId)),
-        (all) => all.flat()
-      ),
-      store
-    )
+    const rebuilt = (ids: ReadonlyArray<string> = tree) =>
+      Effect.provide(
+        Effect.map(
+          Effect.forEach(ids.toReversed(), (runId) => Trace.spans(runId)),
+          (all) => all.flat()
+        ),
+        store
+      )
     return { life, rebuilt, spans, state, store }
   })
 
@@ -52,7 +53,7 @@ describe("sub-agents", () => {
     Effect.gen(function* () {
       const { life, rebuilt, spans } = yield* lives()
       yield* life(Effect.provide(start, world(simple)))
-      const stored = yield* rebuilt
+      const stored = yield* rebuilt()
       same(spans, stored)
       expect(violations([exported(stored)], { semconv: "latest" })).toEqual([])
       const under = (name: string) => {
@@ -70,7 +71,7 @@ describe("sub-agents", () => {
       const { life, rebuilt, spans } = yield* lives()
       const caller = { traceId: "a".repeat(32), spanId: "b".repeat(16), sampled: true }
       yield* life(Effect.withParentSpan(Effect.provide(start, world(simple)), Tracer.externalSpan(caller)))
-      same(spans, yield* rebuilt)
+      same(spans, yield* rebuilt())
       const all = spans.map(plain)
       expect(new Set(all.map(({ traceId }) => traceId))).toEqual(new Set([caller.traceId]))
       const ids = new Set([caller.spanId, ...all.map(({ spanId }) => spanId)])
@@ -86,7 +87,7 @@ describe("sub-agents", () => {
         const second = Effect.andThen(approveAll("r"), Effect.provide(resume, world(asking)))
         if (apart) yield* Effect.andThen(life(first), life(second))
         else yield* life(Effect.andThen(first, second))
-        const stored = yield* rebuilt
+        const stored = yield* rebuilt()
         same(spans, stored)
         expect(violations([exported(stored)], { semconv: "latest" })).toEqual([])
       }
@@ -101,7 +102,7 @@ describe("sub-agents", () => {
         yield* life(Effect.provide(start, world(asking)), options)
         expect(spans).toEqual([])
         yield* life(Effect.andThen(approveAll("r"), Effect.provide(resume, world(asking))), options)
-        same(spans, yield* rebuilt)
+        same(spans, yield* rebuilt())
       }
     })
   )
@@ -115,7 +116,24 @@ describe("sub-agents", () => {
       const bad = yield* lives(3)
       const script = cast({ lead: [both("t"), done], ann: [done], bob: [call("nothing", {}), done] })
       yield* bad.life(Effect.provide(start, world(script)), { ...options, maxHeld: 6 })
-      same(bad.spans, yield* bad.rebuilt)
+      same(bad.spans, yield* bad.rebuilt())
+    })
+  )
+
+  it.live("a tree that waits and is cancelled from outside is sent to its end by whoever cancels it", () =>
+    Effect.gen(function* () {
+      for (const [script, ids] of [
+        [asking, tree],
+        [cast({ lead: [act] }), ["r"]]
+      ] as const) {
+        const { life, rebuilt, spans } = yield* lives()
+        yield* life(Effect.provide(start, world(script)))
+        yield* life(Run.cancel({ runId: "r", reason: "no need" }))
+        const stored = yield* rebuilt(ids)
+        same(spans, stored)
+        expect(stored.at(-1)?.attributes["waystone.outcome"]).toBe("Cancelled")
+        expect(violations([exported(stored)], { semconv: "latest" })).toEqual([])
+      }
     })
   )
 
@@ -125,7 +143,7 @@ describe("sub-agents", () => {
       const options = { sampling: { ratio: 0 } }
       yield* life(Effect.provide(start, world(simple)), options)
       const sent = yield* life(Trace.export("r"), options)
-      const stored = yield* rebuilt
+      const stored = yield* rebuilt()
       expect(sent).toBe(stored.length)
       same(spans, stored)
     })

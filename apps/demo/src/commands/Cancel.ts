@@ -22,7 +22,7 @@ export const cancel = Command.make(
     Effect.gen(function* () {
       const { json, store } = yield* Options.kept
       const print = yield* printer(json)
-      const before = yield* Effect.provide(cancelled(run, Option.getOrUndefined(reason)), Layers.looking(store))
+      const before = yield* Effect.provide(cancelled(run, Option.getOrUndefined(reason)), Layers.watched(store))
       if (before.leftover) {
         // Nobody drives it, so this process does, for the last time.
         yield* Drive.finish({ runId: run, store })

@@ -92,6 +92,12 @@ export const spansOf = (exports: ReadonlyArray<unknown>): ReadonlyArray<Read> =>
       attributes: attributesOf(span["attributes"])
     }))
 
+const isBelowAgent = (byId: ReadonlyMap<string, Read>, { parentId }: Read): boolean => {
+  const parent = byId.get(parentId)
+  if (parent === undefined) return false
+  return parent.attributes.get("gen_ai.operation.name")?.value === "invoke_agent" || isBelowAgent(byId, parent)
+}
+
 const slack = 1_000_000n
 
 /** What is wrong with exports of finished Runs: nothing is an empty list. */
@@ -138,8 +144,7 @@ export const violations = (
     for (const [name, requirement] of Object.entries(known.attributes))
       if (requirement === "required" && !attributes.has(name)) say(`lacks ${name}`)
     if (attributes.has("server.address") && !attributes.has("server.port")) say("has no port")
-    if (operation !== "invoke_agent" && parent?.attributes.get("gen_ai.operation.name")?.value !== "invoke_agent")
-      say("is not under an agent")
+    if (operation !== "invoke_agent" && !isBelowAgent(byId, span)) say("is not under an agent")
   }
   for (const trace of new Set(spans.map(({ traceId }) => traceId))) {
     const roots = spans.filter((span) => span.traceId === trace && span.parentId === "")
