@@ -5,6 +5,7 @@ import { type ModelInfo, Run, type RunEvent } from "@waystone/core"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
+import * as Terminal from "effect/Terminal"
 import * as Command from "effect/cli/Command"
 import * as Calls from "../Calls.ts"
 import { spoken } from "../Complaint.ts"
@@ -14,6 +15,7 @@ import * as OfflineModel from "../model/OfflineModel.ts"
 import * as Rejected from "../Rejected.ts"
 import * as Status from "../Status.ts"
 import { Keeping } from "../Stores.ts"
+import * as Waterfall from "../Waterfall.ts"
 import { printer } from "./Print.ts"
 import * as Options from "./Options.ts"
 import * as WayOut from "./WayOut.ts"
@@ -22,16 +24,22 @@ import * as Words from "./Words.ts"
 export const show = Command.make("show", { run: Options.run }, ({ run }) =>
   Effect.gen(function* () {
     const { json, store } = yield* Options.kept
+    const columns = yield* width
     const print = yield* printer(json)
     const found = yield* Effect.provide(details(run), Layers.looking(store))
+    const spans = json ? [] : yield* Effect.provide(traced(run), Layers.looking(store))
     const now = yield* Clock.currentTimeMillis
     const { calls, goOn, info, model, task, waits } = found
     yield* print({
       json: { _tag: "Run", ...info, waiting: waits, task, model, goOn, calls },
-      lines: Words.detailed(found, now)
+      lines: (style) => [...Words.detailed(found, now)(style), ...Waterfall.lines(spans, { columns, style })]
     })
   }).pipe(spoken)
-).pipe(Command.withDescription("Show one Run: its task, what it waits for and since when, and what came of every call"))
+).pipe(
+  Command.withDescription(
+    "Show one Run: its task, what it waits for and since when, what came of every call, and where the time went"
+  )
+)
 
 const details = Effect.fnUntraced(function* (runId: string) {
   const info = yield* Run.get(runId)
@@ -58,6 +66,19 @@ const details = Effect.fnUntraced(function* (runId: string) {
   }
   return found
 })
+
+/** Where nobody says how wide lines are, as in a pipe, they are as long as they are in a usual terminal. */
+const usual = 100
+const width = Effect.flatMap(Terminal.Terminal, ({ columns }) =>
+  Effect.map(columns, (known) => (known > 0 ? known : usual))
+)
+
+/** The trace of the Run and of all below it, from the journal; loaded only where it is shown. */
+const traced = (runId: string) =>
+  Effect.flatMap(
+    Effect.promise(() => import("@waystone/trace-otel/Trace")),
+    (Trace) => Trace.tree(runId)
+  )
 
 const modelOf = ({ model, provider, server }: RunEvent.Of<"TurnStarted">): ModelInfo.ModelInfo => ({
   ...(provider === undefined ? undefined : { provider }),
