@@ -1,37 +1,17 @@
 import { expect, it } from "@effect/vitest"
-import { once } from "node:events"
-import { createServer } from "node:http"
-import { gunzipSync } from "node:zlib"
 import { MemoryStore, Run } from "@waystone/core"
 import { ScriptedModel } from "@waystone/core/testing"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import { TestClock } from "effect/testing"
 import * as OtelTrace from "../src/OtelTrace.ts"
+import * as Trace from "../src/Trace.ts"
 import { spansOf, violations } from "./support/Conventions.ts"
+import { receiver, refusing, tracesOf } from "./support/Receiver.ts"
 import { agent, start, world } from "./support/Runs.ts"
 
 const { call, text } = ScriptedModel
-
-/** An OTLP receiver, and the environment that leads to it. */
-const receiver = Effect.acquireRelease(
-  Effect.promise(async () => {
-    const got: Array<{ readonly path: string; readonly type: string; readonly body: Buffer }> = []
-    const server = createServer((request, response) => {
-      const chunks: Array<Buffer> = []
-      request.on("data", (chunk: Buffer) => chunks.push(chunk))
-      request.on("end", () => {
-        const raw = Buffer.concat(chunks)
-        const body = request.headers["content-encoding"] === "gzip" ? gunzipSync(raw) : raw
-        got.push({ path: request.url ?? "", type: request.headers["content-type"] ?? "", body })
-        response.end()
-      })
-    }).listen(0, "127.0.0.1")
-    await once(server, "listening")
-    const address = server.address()
-    return { got, server, port: typeof address === "object" ? address?.port : undefined }
-  }),
-  ({ server }) => Effect.sync(() => server.close())
-)
 
 const environment = (variables: Readonly<Record<string, string>>) =>
   Effect.acquireRelease(
@@ -103,6 +83,33 @@ it.live("protobuf is what goes out unless the environment says otherwise, and no
       yield* environment({ OTEL_SDK_DISABLED: "true" })
       yield* program
       expect(got).toEqual([])
+    })
+  )
+)
+
+it.effect("X2 a back end over HTTP that refuses 30 requests in a row gets every span in the end, once", () =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const { got, port, state } = yield* refusing(30)
+      yield* environment({
+        OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
+        OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
+        OTEL_METRICS_EXPORTER: "none"
+      })
+      const tracing = OtelTrace.layer({ serviceName: "shop", waitingEvery: "1 hour", patience: "1 hour" })
+      const program = Effect.provide(
+        Effect.andThen(runs, Effect.all([Trace.tree("r"), Trace.tree("bad"), Trace.tree("asks")])),
+        Layer.provideMerge(tracing, MemoryStore.layer)
+      )
+      const fiber = yield* Effect.forkChild(program)
+      while (fiber.pollUnsafe() === undefined) {
+        yield* Effect.promise(() => new Promise<void>((resolve) => setTimeout(resolve, 1)))
+        yield* TestClock.adjust("200 millis")
+      }
+      const stored = (yield* Fiber.join(fiber)).flat().map(({ spanId }) => spanId)
+      const sent = spansOf(tracesOf(got)).filter(({ attributes }) => attributes.has("waystone.run.id"))
+      expect(state.refused).toBe(30)
+      expect(sent.map(({ spanId }) => spanId).toSorted()).toEqual(stored.toSorted())
     })
   )
 )
