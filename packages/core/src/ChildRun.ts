@@ -22,6 +22,7 @@ import * as ChildOutcome from "./ChildOutcome.ts"
 import { defined } from "./Defined.ts"
 import type { ToolOutput } from "./Interceptor.ts"
 import type { Halt } from "./Interruption.ts"
+import type { Settled } from "./InvalidCall.ts"
 import type { JournalError } from "./Journal.ts"
 import { RunExists } from "./RunError.ts"
 import type { Draft, Ending, Parent } from "./RunEvent.ts"
@@ -179,39 +180,67 @@ const ended = Effect.fnUntraced(function* (
   return made
 })
 
-/** Ends the Run of a call whose caller ends, or can no longer go on with it, and says what the call came to. */
-export const end = Effect.fnUntraced(function* (attempt: Attempt, call: Call): Effect.fn.Return<Draft, JournalError> {
+/** The agent whose Run the call had begun, if it is not the one that its tool asks now. */
+export const swapped = (
+  attempt: Attempt,
+  call: Call,
+  { agent }: SubAgent.SubAgent
+): Effect.Effect<string | undefined, JournalError> =>
+  Effect.gen(function* () {
+    const entry = yield* attempt.store.head(yield* SubAgent.runIdOf(attempt.runId, call.callId))
+    return entry === undefined || entry.agent === agent.name ? undefined : entry.agent
+  })
+
+/**
+ * Ends the Run of a call whose caller ends, or can no longer go on with it, and says what the call came to: why it cannot go
+ * on, if that is given and the Run had not ended by itself.
+ */
+export const end = Effect.fnUntraced(function* (
+  attempt: Attempt,
+  call: Call,
+  why?: Settled
+): Effect.fn.Return<Draft, JournalError> {
   const { journal, runId: caller, store, tree } = attempt
   const runId = yield* SubAgent.runIdOf(caller, call.callId)
   const entry = yield* store.head(runId)
   const never = ToolResult.errorOutput("Cancelled; not executed.", "Cancelled")
-  if (entry === undefined) return completed(call, { output: never, ending: "cancelled" })
-  const why = journal.state.head.cancelled ?? {
+  if (entry === undefined) return completed(call, { output: never, ending: "cancelled", ...defined({ why }) })
+  const cancel = journal.state.head.cancelled ?? {
     by: `run ${caller}`,
     reason: "the Run that called it ended, or lost its tool"
   }
   const before = (state: RunState): Effect.Effect<ReadonlyArray<Draft>, RunExists> =>
     Effect.as(
       isOurs(state, caller, call),
-      state.outcome === undefined && state.head.cancelled === undefined ? [{ _tag: "CancelRequested", ...why }] : []
+      state.outcome === undefined && state.head.cancelled === undefined ? [{ _tag: "CancelRequested", ...cancel }] : []
     )
-  const agent = toolOf(attempt, call.name)?.child?.agent ?? Agent.make(entry.agent, { instructions: "" })
+  const known = toolOf(attempt, call.name)?.child?.agent
+  const agent = known?.name === entry.agent ? known : Agent.make(entry.agent, { instructions: "" })
   const drive = attempt.drive({ agent, runId, call, before, denies: true })
   const ends = yield* Effect.result(
     Effect.retry(drive, { schedule: busy.pipe(Schedule.upTo({ times: 120 })), while: isHeld })
   )
   tree.below.delete(call.callId)
-  if (Result.isSuccess(ends)) return came(call, runId, ends.success)
+  if (Result.isSuccess(ends)) {
+    const isOurDoing = ends.success.outcome?._tag === "Cancelled"
+    return came(call, runId, ends.success, isOurDoing ? why : undefined)
+  }
   const { failure } = ends
   if (failure._tag !== "RunBusy" && !isHeld(failure) && !isRefusal(failure)) return yield* failure
   return completed(call, { output: unknown(runId), ending: "unknown" })
 })
 
 /** The event of a call whose Run was ended from outside. */
-export const came = (call: Call, runId: string, state: RunState): Draft =>
+export const came = (call: Call, runId: string, state: RunState, why?: Settled): Draft =>
   state.outcome === undefined
     ? completed(call, { output: unknown(runId), ending: "unknown" })
-    : completed(call, { output: ChildOutcome.output(runId, state.outcome), state, runId, ending: "executed" })
+    : completed(call, {
+        output: ChildOutcome.output(runId, state.outcome),
+        state,
+        runId,
+        ending: "executed",
+        ...defined({ why })
+      })
 
 const unknown = (runId: string): ToolOutput =>
   ToolResult.errorOutput(`What became of the sub-agent ${runId} is not known.`, "Unknown")
@@ -221,14 +250,16 @@ interface Came {
   readonly ending: Ending
   readonly runId?: string
   readonly state?: RunState
+  /** The result, instead of what the Run says. */
+  readonly why?: Settled
 }
 
-const completed = ({ callId, name }: Call, { ending, output, runId, state }: Came): Draft => ({
+const completed = ({ callId, name }: Call, { ending, output, runId, state, why }: Came): Draft => ({
   _tag: "ToolCallCompleted",
   callId,
   name,
-  ...ToolResult.bound(output),
-  ending,
-  ...defined({ error: output.error, modelOutput: output.modelOutput }),
+  ...ToolResult.bound(why ?? output),
+  ending: why?.ending ?? ending,
+  ...defined({ error: why === undefined ? output.error : why.error, modelOutput: output.modelOutput }),
   ...(state === undefined || runId === undefined ? undefined : { child: ChildOutcome.totals(runId, state) })
 })

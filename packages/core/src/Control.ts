@@ -62,9 +62,10 @@ const below = (agent: Agent, { answer, by, callId, runId: rootId }: Answers.Inpu
     const root = yield* Outside.look(rootId)
     yield* Route.root(rootId, root.head)
     const { above, runId } = yield* Route.along(rootId, path)
+    const found = yield* Route.agentAt(agent, rootId, path)
     const decide = (seen: Outside.Seen): Drafts<Answers.Refusal> =>
       seen.head.parent?.rootId === rootId
-        ? Answers.decide(Route.agentOf(agent, seen.head) ?? agent, { runId, callId, answer, by }, seen)
+        ? Answers.decide(Route.orGone(found, seen.head), { runId, callId, answer, by }, seen)
         : Effect.fail(new NotPending({ runId: rootId, callId }))
     yield* Outside.append(runId, decide).pipe(
       Effect.catchTag("RunNotFound", () => Effect.fail(new NotPending({ runId: rootId, callId }))),

@@ -62,6 +62,8 @@ export const end = (runId: string, why: Why, isRoot = true): Ended =>
     const { calls } = yield* Stored.load(runId, seen.entry.seq)
     for (const call of calls.filter((call) => call.status !== "completed" && isBelow(call))) {
       const child = yield* SubAgent.runIdOf(runId, call.callId)
+      // A fork's call has none of its own, and somebody else may have taken that id.
+      if ((yield* Outside.find(child))?.head.parent?.runId !== runId) continue
       yield* end(child, why, false)
       const left = yield* Outside.find(child)
       if (left !== undefined)

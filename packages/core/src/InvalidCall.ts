@@ -47,6 +47,10 @@ export const misplaced = ({ agent }: SubAgent, { tree }: Attempt): Settled | und
   return refusal && failed("invalid", refusal.error, refusal.message)
 }
 
+/** The tool asks another agent than the one whose Run it had begun; of one that goes on as another nobody could say who did what. */
+export const swapped = ({ wire }: AgentTool, was: string): Settled =>
+  failed("invalid", "ToolDrift", `ToolDrift: ${wire} asks another agent now; ${was}, whom it had asked, was stopped.`)
+
 /** There is no such tool (any more). */
 export const unknown = ({ name, status, wireName }: Call, { agent }: Attempt): Settled => {
   if (status === "approved") {

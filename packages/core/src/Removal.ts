@@ -50,6 +50,7 @@ export const remove = (
         // Without its sub-agents' Runs it would begin them anew, so it must have ended before they go.
         if (head.status === "waiting" && Descendants.has(yield* Stored.load(runId, entry.seq))) {
           yield* cancelled(runId)
+          if (entry.live) yield* Effect.sleep("100 millis") // whoever holds it ends it, or lets it go
           continue
         }
         if (head.children === true) yield* Descendants.remove(store, runId)

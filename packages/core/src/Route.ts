@@ -9,12 +9,14 @@
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
-import type { Agent } from "./Agent.ts"
+import * as Agent from "./Agent.ts"
 import type { CheckpointStore, Entry, StoreError } from "./CheckpointStore.ts"
+import type { ReadError } from "./Journal.ts"
 import * as Outside from "./Outside.ts"
 import { type EncodeFailed, RunIsChild } from "./RunError.ts"
 import type { Draft, Wait } from "./RunEvent.ts"
 import type { Head } from "./RunHead.ts"
+import * as Stored from "./Stored.ts"
 import * as SubAgent from "./SubAgent.ts"
 
 /** A Run above another one, and which of its calls leads down. */
@@ -47,19 +49,35 @@ export const along = (rootId: string, path: ReadonlyArray<string>): Effect.Effec
     return { runId, above }
   })
 
-/** The agent of a Run below a Run of this agent; undefined if it has no such sub-agent any more. */
-export const agentOf = (agent: Agent, { parent }: Head): Agent | undefined => {
-  let found: Agent | undefined = agent
-  for (const name of parent?.agents.slice(1) ?? []) {
-    found = found?.tools.find(({ child }) => child?.agent.name === name)?.child?.agent
-  }
-  return found
-}
+/** The agent whose Run these calls lead to from a Run of this agent; undefined if it has no such sub-agent any more. */
+export const agentAt = (
+  agent: Agent.Agent,
+  rootId: string,
+  path: ReadonlyArray<string>
+): Effect.Effect<Agent.Agent | undefined, ReadError, CheckpointStore> =>
+  Effect.gen(function* () {
+    let found: Agent.Agent | undefined = agent
+    let runId = rootId
+    for (const callId of path) {
+      const seen = yield* Outside.find(runId)
+      if (seen === undefined) return undefined
+      // Two of its tools may be agents of one name, so the call says which.
+      const { calls } = yield* Stored.load(runId, seen.entry.seq)
+      const call = calls.find((call) => call.callId === callId)
+      found = found?.tools.find(({ name }) => name === call?.name)?.child?.agent
+      runId = yield* SubAgent.runIdOf(runId, callId)
+    }
+    return found
+  })
+
+/** That agent, if it is the one of the Run; else one of that name without tools, as where a tool is gone. */
+export const orGone = (found: Agent.Agent | undefined, { agent }: Pick<Head, "agent">): Agent.Agent =>
+  found?.name === agent ? found : Agent.make(agent, { instructions: "" })
 
 /** All agents that Runs of these can start Runs of. */
-export const below = (agents: Iterable<Agent>): ReadonlyArray<Agent> => {
-  const found = new Set<Agent>()
-  const add = ({ tools }: Agent): void => {
+export const below = (agents: Iterable<Agent.Agent>): ReadonlyArray<Agent.Agent> => {
+  const found = new Set<Agent.Agent>()
+  const add = ({ tools }: Agent.Agent): void => {
     for (const { child } of tools) {
       if (child === undefined || found.has(child.agent)) continue
       found.add(child.agent)

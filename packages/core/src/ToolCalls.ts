@@ -74,15 +74,22 @@ const plan = Effect.fnUntraced(function* (
   ready: ReadonlyArray<ToolCall.Ready>
 ): Effect.fn.Return<Planned, JournalError | Halted> {
   if (call.settled !== undefined && call.status === "settled") return note(completed(call, call.settled))
+  // A sub-agent that had begun is ended first: nobody else would (CH3).
+  const refused = (settled: InvalidCall.Settled) =>
+    call.child === undefined
+      ? Effect.succeed(note(completed(call, settled)))
+      : Effect.map(ChildRun.end(attempt, call, settled), note)
   const invalid = InvalidCall.beyond(call, limitsOf(attempt)) ?? InvalidCall.tooLarge(call)
-  if (invalid !== undefined) return note(completed(call, invalid))
+  if (invalid !== undefined) return yield* refused(invalid)
   const tool = toolOf(attempt, call.name)
   if (call.child !== undefined && tool?.child === undefined) return note(yield* ChildRun.end(attempt, call))
   if (tool === undefined) return note(completed(call, InvalidCall.unknown(call, attempt)))
   const deep = tool.child && InvalidCall.misplaced(tool.child, attempt)
-  if (deep !== undefined) return note(completed(call, deep))
+  if (deep !== undefined) return yield* refused(deep)
+  const was = call.child && tool.child && (yield* ChildRun.swapped(attempt, call, tool.child))
+  if (was !== undefined) return yield* refused(InvalidCall.swapped(tool, was))
   const decoded = yield* Effect.result(tool.decode(InvalidCall.parsed(call.arguments)))
-  if (Result.isFailure(decoded)) return note(completed(call, InvalidCall.mismatch(call, tool, decoded.failure)))
+  if (Result.isFailure(decoded)) return yield* refused(InvalidCall.mismatch(call, tool, decoded.failure))
   const asked = { call, tool, arguments: decoded.success, ahead: ready.map((one) => one.call) }
   if (call.status !== "approved") return yield* judged(attempt, asked)
   let { reservations } = call
