@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { CheckpointStore, MemoryStore, Run } from "@waystone/core"
+import { CheckpointStore, MemoryStore, Run, ToolError } from "@waystone/core"
 import { ScriptedModel } from "@waystone/core/testing"
 import * as AiError from "effect/ai/AiError"
 import * as Effect from "effect/Effect"
@@ -161,7 +161,7 @@ describe("sub-agents", () => {
         Effect.gen(function* () {
           const { life, spans } = yield* lives()
           const run = Run.start(lead, { runId: "r", task: secret })
-          const bad = () => Effect.fail(new Error(secret))
+          const bad = () => ToolError.retryable(secret)
           yield* life(Effect.exit(Effect.provide(run, world(script, bad))), { content: content ?? false })
           expect(spans.length).toBeGreaterThan(8)
           return JSON.stringify(spans.map(({ attributes, events, name, status }) => [attributes, events, name, status]))
