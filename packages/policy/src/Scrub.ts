@@ -53,16 +53,33 @@ export const make = Effect.fnUntraced(function* ({
     }
     return shapes ? Secrets.redactShapes(next) : next
   }
-  const text = (input: string): string => Secrets.redactEncoded(plainly(input), plainly)
+  const text = (input: string): string => {
+    const json = mayBeJson(input) ? fromJson(input) : undefined
+    const next = json === undefined ? input : inJson(input, json)
+    return Secrets.redactEncoded(plainly(next), plainly)
+  }
+  /** A look is cheap, and says no to nearly all texts. */
+  const mayBeJson = (input: string): boolean => names.size > 0 && /^\s{0,100}[{[]/.test(input)
+  /** Written anew only where a named field was hidden. */
+  const inJson = (input: string, json: unknown): string => {
+    const indent = /^\s*[{[]\s*\n( *)/.exec(input)?.[1]
+    const next = JSON.stringify(named(json), null, indent)
+    return next === JSON.stringify(json, null, indent) ? input : next
+  }
+  const named = (json: unknown): unknown => {
+    if (Array.isArray(json)) return json.map(named)
+    if (!isPlain(json)) return json
+    return Object.fromEntries(
+      Object.entries(json).map(([key, part]) => [key, isNamed(key) ? hidden(part, (other) => other) : named(part)])
+    )
+  }
+  const isNamed = (key: string): boolean => names.has(plain(key)) || endings(key).some((ending) => names.has(ending))
   const walk = <A>(value: unknown, other: (value: unknown) => A): Walked<A> => {
     if (typeof value === "string") return text(value)
     if (Array.isArray(value)) return value.map((part) => walk(part, other))
     if (!isPlain(value)) return other(value)
     return Object.fromEntries(
-      Object.entries(value).map(([key, part]) => [
-        text(key),
-        names.has(plain(key)) ? hidden(part, other) : walk(part, other)
-      ])
+      Object.entries(value).map(([key, part]) => [text(key), isNamed(key) ? hidden(part, other) : walk(part, other)])
     )
   }
   return { text, walk, json: (value) => walk(value, (other) => other) }
@@ -91,6 +108,23 @@ const forms = (value: string): ReadonlyArray<string> => [
 
 /** `API_KEY`, `api-key` and `apiKey` are one name. */
 const plain = (name: string): string => name.replaceAll(/[-_ ]/g, "").toLowerCase()
+
+/** What a name ends with: `DB_PASSWORD` is a password, `X-Api-Key` and `openaiApiKey` are API keys. */
+const endings = (name: string): ReadonlyArray<string> => {
+  const words = name
+    .replaceAll(/([a-z\d])([A-Z])/g, "$1 $2")
+    .toLowerCase()
+    .split(/[-_. ]+/)
+  return words.slice(1).map((_, index) => words.slice(index + 1).join(""))
+}
+
+const fromJson = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined // it only begins like JSON
+  }
+}
 
 const isPlain = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" &&

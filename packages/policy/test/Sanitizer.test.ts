@@ -109,6 +109,25 @@ it.layer(MemoryStore.layer)((it) => {
       expect((yield* run(btoa(escaped), { options })).results[0]?.result).toBe("[redacted:encoded]")
       const { result } = (yield* run({ password: "plain", token: "a word" })).results[0] ?? {}
       expect(result).toEqual({ password: "[redacted:field]", token: "a word" })
+      const spelt = (yield* run({ DB_PASSWORD: "hunter2", "X-Api-Key": 7, openaiApiKey: "k", passwordless: "yes" }))
+        .results[0]
+      expect(spelt?.result).toEqual({
+        DB_PASSWORD: "[redacted:field]",
+        "X-Api-Key": "[redacted:field]",
+        openaiApiKey: "[redacted:field]",
+        passwordless: "yes"
+      })
+      const lines = '{\n  "user": "ann",\n  "password": "swordfish",\n  "page": 12\n}'
+      const json = ['{"password":"swordfish"}', lines, '{"page": 1}', "{password: swordfish"]
+      const inText = (yield* run({ lines: json })).results[0]
+      expect(inText?.result).toEqual({
+        lines: [
+          '{"password":"[redacted:field]"}',
+          lines.replace("swordfish", "[redacted:field]"),
+          '{"page": 1}',
+          json[3]
+        ]
+      })
       expect((yield* run(github, { options: { shapes: false } })).results[0]?.result).toBe(github)
     })
   )
