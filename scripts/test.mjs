@@ -31,7 +31,8 @@ const checks = [
   ["build and packages", packages]
 ]
 const tests = [
-  ["tests", () => run("vitest run")],
+  // What the long tests run whole is not run before as well.
+  ["tests", () => run(["vitest run", ...(isFull === "1" ? longer().map(left) : [])].join(" "))],
   ...(isFull === "1"
     ? [
         ["packed packages in a project of their own", () => run("node scripts/packed.mjs")],
@@ -93,6 +94,11 @@ function longer() {
   const looks = (name) => looking.test(texts.get(name)?.replace(/^export const isFull = .*|^\/\*\*.*/gm, "") ?? "")
   const imported = (name) => [...texts.get(name).matchAll(/from "(\.[^"]*)"/g)].map(([, to]) => join(dirname(name), to))
   return [...texts.keys()].filter((name) => name.endsWith(".test.ts") && [name, ...imported(name)].some(looks))
+}
+
+/** A file that a run leaves out; each project would read a relative path as its own. */
+function left(file) {
+  return `--exclude '${join(root, file)}'`
 }
 
 /** The projects in one of the folders that hold them. */
