@@ -7,7 +7,7 @@ import * as Agent from "../src/Agent.ts"
 import * as Run from "../src/Run.ts"
 import * as ScriptedModel from "../src/testing/ScriptedModel.ts"
 import * as ToolOptions from "../src/ToolOptions.ts"
-import { answerAt, boss, cast, pending, runId, worker, yes } from "./support/family.ts"
+import { answerAt, cast, pending, runId, worker, yes } from "./support/family.ts"
 import { eventsOf, expectValid, world } from "./support/scenario.ts"
 import { only } from "./support/tools.ts"
 
@@ -126,20 +126,3 @@ describe("an answer below a root", () => {
     })
   )
 })
-
-it.effect("a cancel of a root ends no Run that another root has begun under the id that its call would have", () =>
-  Effect.gen(function* () {
-    const { here, process } = yield* world
-    const chief = boss("lead", [ann])
-    const model = yield* cast({
-      lead: [call("ask_ann", { task: "pay" }), text("done")],
-      ann: [call("pay", { amount: 1 }), text("paid")]
-    })
-    yield* process({ model })(Run.start(chief, { runId: "f", task: "go" }))
-    yield* here(Run.remove("f", { force: true }))
-    yield* process({ model })(Run.start(ann, { runId: "f.t1.0", task: "mine" }))
-    yield* process({ model })(Effect.exit(Run.start(chief, { runId: "f", task: "go" })))
-    yield* here(Run.cancel({ runId: "f" }))
-    expect((yield* here(Run.get("f.t1.0"))).status).toBe("waiting")
-  })
-)
