@@ -10,11 +10,7 @@ import type * as Subject from "./Subject.ts"
 import type * as Trace from "./Trace.ts"
 
 /** The Outcome, or the tag and the message of the last reason. */
-export const drive = (
-  agent: ReturnType<typeof Subject.agent>,
-  runId: string,
-  mark: (what: Trace.What) => Effect.Effect<void>
-) =>
+export const drive = (agent: Subject.Any, runId: string, mark: (what: Trace.What) => Effect.Effect<void>) =>
   Run.start(agent, { runId, task: "go" }).pipe(
     Effect.retry({
       while: ({ reason }) => {

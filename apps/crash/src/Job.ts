@@ -17,7 +17,9 @@ export const Job = Schema.Struct({
   ledger: Schema.String,
   /** Where what the processes of the Run meet is kept (Trace.ts); without one, there are no points. */
   trace: Schema.optionalKey(Schema.String),
-  /** The class of all tools of the agent. */
+  /** The agent has two others work for it, under a budget; all tools are unsafe then. */
+  team: Schema.optionalKey(Schema.Boolean),
+  /** The class of all tools of an agent that works alone. */
   effect: Schema.Literals(effects),
   /** Calls of one reply that run at once. */
   concurrency: Schema.Int,

@@ -1,11 +1,12 @@
 /**
  * Drives one Run through worker processes until it is completed, whatever dies on the way, and says what went wrong.
  */
-import { type CheckpointStore, Run, type RunEvent } from "@waystone/core"
+import { CheckpointStore, Run, type RunEvent } from "@waystone/core"
 import { PairingChecker } from "@waystone/core/testing"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
+import * as Bill from "./Bill.ts"
 import type * as Job from "./Job.ts"
 import * as Ledger from "./Ledger.ts"
 import { patient } from "./Patient.ts"
@@ -94,18 +95,33 @@ export const run = Effect.fnUntraced(function* ({
     missed,
     refused: new Set(trace.filter(({ what }) => what !== "point").map(({ pid }) => pid)).size,
     doubts,
-    again: Math.max(0, effects.length - Subject.items.length),
+    again: Math.max(0, effects.length - Subject.right(job).items.length),
     points
   }
+  const right = Subject.right(job)
   // A Run that a worker could not drive may not even exist.
   if (problems.length > 0) return { problems, ...counts, takeovers: 0, byRivals: 0 }
-  const events = yield* patient(Stream.runCollect(Run.events(job.runId))).pipe(
-    Effect.map((all) => all.map(({ event }) => event))
+  const below = yield* patient(Run.list({ parent: job.runId }))
+  const trees = yield* Effect.forEach([job.runId, ...below.map(({ runId }) => runId)], (runId) =>
+    patient(Effect.map(Stream.runCollect(Run.events(runId)), (all) => all.map(({ event }) => event)))
   )
-  problems.push(...wrongEffects(job, effects), ...wrongEvents(events))
-  if (output !== Subject.answer()) problems.push(`its answer is ${String(output)}`)
-  for (const { problem, seq } of yield* PairingChecker.ofRun(job.runId)) problems.push(`pairing at ${seq}: ${problem}`)
+  const [events = [], ...others] = trees
+  problems.push(...wrongEffects(job, effects), ...wrongEvents(right.items, trees.flat()))
+  if (job.team === true) problems.push(...Bill.wrong(job, events, others))
+  if (output !== right.answer) problems.push(`its answer is ${String(output)}`)
+  for (const runId of [job.runId, ...below.map(({ runId }) => runId)]) problems.push(...(yield* left(runId)))
   return { problems, ...counts, ...takeovers(events, rounds) }
+})
+
+/** What must not be left of a Run that has ended, and what providers would not take of it. */
+const left = Effect.fnUntraced(function* (runId: string) {
+  const head = yield* patient(Effect.flatMap(CheckpointStore.CheckpointStore, (store) => store.head(runId)))
+  const pairing = yield* PairingChecker.ofRun(runId)
+  return [
+    ...(head?.owner === undefined ? [] : [`${runId} is still held by ${head.owner}`]),
+    ...(head?.status === "completed" ? [] : [`${runId} is ${head?.status}`]),
+    ...pairing.map(({ problem, seq }) => `${runId}: pairing at ${seq}: ${problem}`)
+  ]
 })
 
 const takeovers = (events: ReadonlyArray<RunEvent.RunEvent>, rounds: ReadonlyArray<ReadonlyArray<Worker.Life>>) => {
@@ -118,8 +134,9 @@ const takeovers = (events: ReadonlyArray<RunEvent.RunEvent>, rounds: ReadonlyArr
   }
 }
 
-const wrongEffects = ({ effect }: Job.Job, effects: ReadonlyArray<Ledger.Entry>): ReadonlyArray<string> =>
-  Subject.items.flatMap((item) => {
+const wrongEffects = (job: Job.Job, effects: ReadonlyArray<Ledger.Entry>): ReadonlyArray<string> =>
+  Subject.right(job).items.flatMap((item) => {
+    const { effect } = job
     const own = effects.filter((one) => one.item === item)
     const keys = new Set(own.map(({ key }) => key)).size
     if (own.length === 0) return [`the effect of ${item} was lost`]
@@ -129,19 +146,14 @@ const wrongEffects = ({ effect }: Job.Job, effects: ReadonlyArray<Ledger.Entry>)
   })
 
 /** Each call has one result, in the journal, and it is the one that its effect gave. */
-const wrongEvents = (events: ReadonlyArray<RunEvent.RunEvent>): ReadonlyArray<string> => {
-  const results = events.flatMap((event) => (event._tag === "ToolCallCompleted" ? [event] : []))
-  const ids = results.map(({ callId }) => callId)
-  const given = results.map(({ isFailure, result }) => JSON.stringify({ isFailure, result })).toSorted()
-  const right = Subject.items.map((item) =>
-    JSON.stringify({ isFailure: false, result: { receipt: Ledger.receipt(item) } })
+const wrongEvents = (items: ReadonlyArray<string>, events: ReadonlyArray<RunEvent.RunEvent>): ReadonlyArray<string> => {
+  // Those of sub-agents are their answers, which the root's answer is made of.
+  const results = events.flatMap((event) =>
+    event._tag === "ToolCallCompleted" && event.child === undefined ? [event] : []
   )
-  return [
-    ...(ids.length === Subject.items.length && new Set(ids).size === ids.length
-      ? []
-      : [`results of ${ids.join(", ")}`]),
-    ...(JSON.stringify(given) === JSON.stringify(right.toSorted())
-      ? []
-      : [`results in the journal: ${given.join(", ")}`])
-  ]
+  const given = results.map(({ isFailure, result }) => JSON.stringify({ isFailure, result })).toSorted()
+  const right = items.map((item) => JSON.stringify({ isFailure: false, result: { receipt: Ledger.receipt(item) } }))
+  return JSON.stringify(given) === JSON.stringify(right.toSorted())
+    ? []
+    : [`results in the journal: ${given.join(", ")}`]
 }

@@ -10,6 +10,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { writeSync } from "node:fs"
+import * as Bill from "./Bill.ts"
 import { drive } from "./Drive.ts"
 import * as Job from "./Job.ts"
 import * as Ledger from "./Ledger.ts"
@@ -46,7 +47,13 @@ const program = Effect.gen(function* () {
       Points.store(Context.get(context, CheckpointStore.CheckpointStore), { pass, fenced: mark("fenced") })
     )
   )
-  const services = Layer.mergeAll(store, Subject.model, Subject.handlers(act), ProcessOwner.layer)
+  const services = Layer.mergeAll(
+    store,
+    Subject.model(() => job.team === true && Bill.charge(job)),
+    Subject.handlers(act),
+    ProcessOwner.layer,
+    job.team === true ? Bill.budget : Layer.empty
+  )
   const agent = Subject.agent(job)
   const { runId } = job
   const driven =
@@ -62,12 +69,10 @@ const freeze = (): void => {
   while (Date.now() - stopped < 100);
 }
 
-type Agent = ReturnType<typeof Subject.agent>
-
 const say = (value: unknown) => Effect.sync(() => void process.stdout.write(`${JSON.stringify(value)}\n`))
 
 /** Drives what nobody drives until SIGTERM. */
-const work = (agent: Agent) =>
+const work = (agent: Subject.Any) =>
   Run.work([agent], { every: "50 millis", onDriven: (one) => (isWrong(one) ? complain(one) : Effect.void) })
 
 /** A store that answers too late, and another worker that was faster, are no faults: the next sweep sees to the Run. */

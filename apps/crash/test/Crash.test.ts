@@ -53,12 +53,13 @@ const points = new Map<string, number>()
 
 /** One row of the table: each Run is killed at its points, and goes on. */
 const killed = Effect.fnUntraced(function* (open: Backend["open"], kind: Table.Kind) {
-  const { concurrency, effect, workers } = kind
+  const { concurrency, effect, team, workers } = kind
   const store = yield* open
   const base = yield* folder
   const kill = (runId: string, deaths: ReadonlyArray<number>) => {
     const ledger = join(base, runId)
-    return Kill.run({ job: { store, effect, concurrency, runId, ledger, trace: `${ledger}.trace`, deaths }, workers })
+    const work = { store, effect, concurrency, ...(team ? { team } : undefined) }
+    return Kill.run({ job: { ...work, runId, ledger, trace: `${ledger}.trace`, deaths }, workers })
   }
   /** Calls at once may share appends, so that a Run can have fewer points: then another one is killed a bit earlier. */
   const surely = Effect.fnUntraced(function* (runId: string, planned: ReadonlyArray<number>) {
@@ -71,7 +72,7 @@ const killed = Effect.fnUntraced(function* (open: Backend["open"], kind: Table.K
     return reports
   })
   return yield* Effect.gen(function* () {
-    const key = `${effect} ${concurrency}`
+    const key = `${effect} ${concurrency} ${team}`
     const undisturbed = points.has(key) ? [] : [yield* kill("undisturbed", [])]
     const passed = points.get(key) ?? undisturbed[0]?.points ?? 0
     points.set(key, passed)

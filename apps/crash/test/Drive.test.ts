@@ -30,7 +30,7 @@ const driven = (disturb: (store: Store) => Store) =>
     const marks: Array<Trace.What> = []
     const store = Layer.effect(CheckpointStore.CheckpointStore, Effect.map(MemoryStore.make, disturb))
     const handlers = Subject.handlers(({ item }) => Effect.succeed(Ledger.receipt(item)))
-    const services = Layer.mergeAll(store, Subject.model, handlers)
+    const services = Layer.mergeAll(store, Subject.model(), handlers)
     const driving = drive(agent, "r", (what) => Effect.sync(() => void marks.push(what)))
     const fiber = yield* Effect.forkChild(Effect.provide(driving, services))
     return { exit: yield* Effect.raceFirst(Fiber.await(fiber), ticking), marks }

@@ -11,16 +11,27 @@ export const pointsPerRow = 30
 const oneIn = 10
 export const seed = Number(process.env["WAYSTONE_SEED"] ?? 20_261_130)
 
-export const kinds = effects.flatMap((effect) =>
+/** A tree: all tools are unsafe, two work at once. Two that compete for it are a case of the long table. */
+const teams = [1, ...(isFull ? [2] : [])].map((workers) => ({
+  effect: "unsafe" as const,
+  concurrency: 2,
+  workers,
+  team: true,
+  mode: `a team, ${workers === 1 ? "alone" : "two competing"}`
+}))
+
+const alone = effects.flatMap((effect) =>
   [1, 3].flatMap((concurrency) =>
     [1, 2].map((workers) => ({
       effect,
       concurrency,
       workers,
+      team: false,
       mode: `${concurrency === 1 ? "serial" : "parallel"}, ${workers === 1 ? "alone" : "two competing"}`
     }))
   )
 )
+export const kinds = [...alone, ...teams]
 export type Kind = (typeof kinds)[number]
 
 /**

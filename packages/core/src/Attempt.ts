@@ -55,7 +55,7 @@ export interface Attempt {
   readonly judged: Map<string, Judged>
   readonly tree: Tree.Tree
   /** Drives the Run of a sub-agent, until it ends or rests, with everything that this one was given. */
-  readonly drive: (child: Child) => Effect.Effect<RunState, ChildError>
+  readonly drive: (child: Child) => Effect.Effect<Driven, ChildError>
   /** How many bytes messages and tools have; measured when a guard asks. */
   readonly sizes: { readonly messages: WeakMap<object, number>; tools?: number }
 }
@@ -69,6 +69,13 @@ export interface Child {
   /** What comes before its AttemptStarted. */
   readonly before: (state: RunState) => Effect.Effect<ReadonlyArray<Draft>, RunExists>
   readonly denies: boolean
+}
+
+/** How far a Run has come. */
+export interface Driven {
+  readonly state: RunState
+  /** What its guards have counted, for those of its caller. */
+  readonly used: Reservations
 }
 
 export type ChildError = JournalError | RunBusy | RunExists | EncodeFailed | PluginMissing

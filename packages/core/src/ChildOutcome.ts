@@ -8,12 +8,12 @@
  */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import type { Driven } from "./Attempt.ts"
 import { defined } from "./Defined.ts"
 import type { ToolOutput } from "./Interceptor.ts"
 import type { StopReason, StoredOutcome } from "./Outcome.ts"
 import { FatalReason } from "./RunError.ts"
 import type { ChildTotals } from "./RunEvent.ts"
-import type { RunState } from "./RunState.ts"
 import * as ToolResult from "./ToolResult.ts"
 
 /** The result of the call. The output is JSON already, as the agent's schema encodes it. */
@@ -74,10 +74,11 @@ const why = (reason: StopReason): string => {
 }
 
 /** What it used, with all below it. */
-export const totals = (runId: string, { head }: RunState): ChildTotals => ({
+export const totals = (runId: string, { state: { head }, used }: Driven): ChildTotals => ({
   runId,
   usage: head.usage,
   turns: head.turn + (head.childTurns ?? 0),
   ...(head.toolCalls === 0 ? undefined : { calls: head.toolCalls }),
+  ...(Object.keys(used).length === 0 ? undefined : { used }),
   ...defined({ costNanoUsd: head.costNanoUsd, costUnknown: head.costUnknown })
 })

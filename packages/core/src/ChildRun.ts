@@ -16,7 +16,7 @@ import * as Exit from "effect/Exit"
 import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
 import * as Agent from "./Agent.ts"
-import { type Attempt, type ChildError, toolOf } from "./Attempt.ts"
+import { type Attempt, type ChildError, type Driven, toolOf } from "./Attempt.ts"
 import type { Call } from "./Calls.ts"
 import * as ChildOutcome from "./ChildOutcome.ts"
 import { defined } from "./Defined.ts"
@@ -153,13 +153,13 @@ const isOurs = ({ head }: RunState, runId: string, { callId }: Call): Effect.Eff
 const ended = Effect.fnUntraced(function* (
   attempt: Attempt,
   ready: Ready,
-  state: RunState
+  driven: Driven
 ): Effect.fn.Return<boolean, JournalError> {
   const { journal, runId: caller, tree } = attempt
   const { call } = ready
   const { callId } = call
   const runId = yield* SubAgent.runIdOf(caller, callId)
-  const { head, outcome } = state
+  const { head, outcome } = driven.state
   if (outcome === undefined) {
     const waits = head.waits.map((wait) => ({ ...wait, path: [callId, ...(wait.path ?? [])] }))
     const { since: _, ...retry } = head.retry ?? { since: 0 }
@@ -175,7 +175,7 @@ const ended = Effect.fnUntraced(function* (
     })
   }
   const output = yield* sanitized(attempt, ready, Effect.succeed(ChildOutcome.output(runId, outcome)))
-  const made = yield* journal.put(completed(call, { output, state, runId, ending: "executed" }), { commit: true })
+  const made = yield* journal.put(completed(call, { output, driven, runId, ending: "executed" }), { commit: true })
   tree.below.delete(callId)
   return made
 })
@@ -222,7 +222,7 @@ export const end = Effect.fnUntraced(function* (
   )
   tree.below.delete(call.callId)
   if (Result.isSuccess(ends)) {
-    const isOurDoing = ends.success.outcome?._tag === "Cancelled"
+    const isOurDoing = ends.success.state.outcome?._tag === "Cancelled"
     return came(call, runId, ends.success, isOurDoing ? why : undefined)
   }
   const { failure } = ends
@@ -231,12 +231,12 @@ export const end = Effect.fnUntraced(function* (
 })
 
 /** The event of a call whose Run was ended from outside. */
-export const came = (call: Call, runId: string, state: RunState, why?: Settled): Draft =>
-  state.outcome === undefined
+export const came = (call: Call, runId: string, driven: Driven, why?: Settled): Draft =>
+  driven.state.outcome === undefined
     ? completed(call, { output: unknown(runId), ending: "unknown" })
     : completed(call, {
-        output: ChildOutcome.output(runId, state.outcome),
-        state,
+        output: ChildOutcome.output(runId, driven.state.outcome),
+        driven,
         runId,
         ending: "executed",
         ...defined({ why })
@@ -249,17 +249,17 @@ interface Came {
   readonly output: ToolOutput
   readonly ending: Ending
   readonly runId?: string
-  readonly state?: RunState
+  readonly driven?: Driven
   /** The result, instead of what the Run says. */
   readonly why?: Settled
 }
 
-const completed = ({ callId, name }: Call, { ending, output, runId, state, why }: Came): Draft => ({
+const completed = ({ callId, name }: Call, { driven, ending, output, runId, why }: Came): Draft => ({
   _tag: "ToolCallCompleted",
   callId,
   name,
   ...ToolResult.bound(why ?? output),
   ending: why?.ending ?? ending,
   ...defined({ error: why === undefined ? output.error : why.error, modelOutput: output.modelOutput }),
-  ...(state === undefined || runId === undefined ? undefined : { child: ChildOutcome.totals(runId, state) })
+  ...(driven === undefined || runId === undefined ? undefined : { child: ChildOutcome.totals(runId, driven) })
 })

@@ -67,7 +67,10 @@ export const end = (runId: string, why: Why, isRoot = true): Ended =>
       yield* end(child, why, false)
       const left = yield* Outside.find(child)
       if (left !== undefined)
-        came.set(call.callId, ChildRun.came(call, child, yield* Stored.load(child, left.entry.seq)))
+        came.set(
+          call.callId,
+          ChildRun.came(call, child, { state: yield* Stored.load(child, left.entry.seq), used: {} })
+        )
     }
     yield* Outside.append(runId, ({ entry, head }) =>
       idle(head)

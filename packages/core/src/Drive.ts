@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as LanguageModel from "effect/ai/LanguageModel"
 import type { Agent } from "./Agent.ts"
-import { type Attempt, type Child, type ChildError, leaseMillis, type Model } from "./Attempt.ts"
+import { type Attempt, type Child, type ChildError, type Driven, leaseMillis, type Model } from "./Attempt.ts"
 import { CheckpointStore, type StoreError } from "./CheckpointStore.ts"
 import { bounded } from "./Bounded.ts"
 import { current, under } from "./Caller.ts"
@@ -17,6 +17,7 @@ import { defined } from "./Defined.ts"
 import { Draining } from "./Drain.ts"
 import { canonical } from "./Digest.ts"
 import { Fallbacks } from "./Fallback.ts"
+import * as Guard from "./Guard.ts"
 import * as Feed from "./Feed.ts"
 import { Stoppable } from "./Interruption.ts"
 import { Journal, type JournalError } from "./Journal.ts"
@@ -63,6 +64,9 @@ export type DriveError = ChildError
 export const drive = (
   input: Input
 ): Effect.Effect<RunState, DriveError, CheckpointStore | LanguageModel.LanguageModel> =>
+  Effect.map(driven(input), ({ state }) => state)
+
+const driven = (input: Input): Effect.Effect<Driven, DriveError, CheckpointStore | LanguageModel.LanguageModel> =>
   Effect.scoped(
     Effect.gen(function* () {
       const claimed = yield* claim(input.runId)
@@ -74,7 +78,8 @@ export const drive = (
         yield* Effect.forkScoped(Watch.hints(attempt))
         yield* Effect.catchTag(loop(attempt), "OwnershipLost", (lost) => lostTo(attempt, lost))
       }
-      return attempt.journal.state
+      const { memory, state } = attempt.journal
+      return { state, used: Guard.used(attempt.plugins.guards, memory) }
     })
   )
 
@@ -212,7 +217,7 @@ const below = (
   }
   const place = { above, callId, denies }
   const start = call.status === "started" ? call.starts : call.starts + 1
-  return under({ runId: caller, callId, start })(drive({ agent, runId, before, without: [], place, ...hooks }))
+  return under({ runId: caller, callId, start })(driven({ agent, runId, before, without: [], place, ...hooks }))
 }
 
 const modelOf = (context: Context.Context<LanguageModel.LanguageModel>): Model => ({

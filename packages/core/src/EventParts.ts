@@ -159,7 +159,8 @@ export const ChildTotals = Struct({
   costNanoUsd: optionalKey(Num),
   costUnknown: optionalKey(Schema.Literal(true)),
   turns: Num,
-  calls: optionalKey(Num)
+  calls: optionalKey(Num),
+  used: optionalKey(Reservations)
 })
 export type ChildTotals = typeof ChildTotals.Type
 

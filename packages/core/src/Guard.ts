@@ -22,7 +22,7 @@ import type { Json } from "effect/Schema"
 import type { Call } from "./Calls.ts"
 import type { ModelInfo, ModelSettings, Prices } from "./ModelInfo.ts"
 import type { StopReason } from "./Outcome.ts"
-import type { RunEvent, ToolRecord } from "./RunEvent.ts"
+import type { Reservations, RunEvent, ToolRecord } from "./RunEvent.ts"
 import type { RunState } from "./RunState.ts"
 import type { Step } from "./Step.ts"
 import { defined } from "./Defined.ts"
@@ -140,6 +140,11 @@ export interface Options<Memory> {
   readonly fold: (memory: Memory, event: RunEvent) => Memory
   /** A look-up that fails must become a refusal: the error channel is `never`. */
   readonly check: (check: Check<Memory>) => Verdict | Effect.Effect<Verdict>
+  /**
+   * What the Run of a sub-agent has used, in the guard's own units, when it has ended. It stands in its caller's
+   * ToolCallCompleted (`child.used`), for the fold there. Default: nothing is told.
+   */
+  readonly used?: (memory: Memory) => { readonly [unit: string]: number }
   /** Rules on the questions of all guards. One that breaks waits for a person. Default: every question waits. */
   readonly rule?: (check: Check<Memory>, question: Question) => Ruling | Effect.Effect<Ruling>
 }
@@ -149,6 +154,21 @@ export interface Guard extends Options<unknown> {}
 
 /** Stands for the memory of a guard whose fold threw. */
 export const brokenMemory: unique symbol = Symbol.for("@waystone/core/Guard/brokenMemory")
+
+/** What a Run has used, by guard: of those that tell it and whose memory is whole. */
+export const used = (guards: ReadonlyArray<Guard>, memory: ReadonlyArray<unknown>): Reservations =>
+  Object.fromEntries(
+    guards.flatMap(({ name, used }, i) => {
+      const own = memory[i]
+      if (used === undefined || own === brokenMemory) return []
+      try {
+        const amounts = { ...used(own) }
+        return Object.values(amounts).every(Number.isFinite) ? [[name, amounts]] : []
+      } catch {
+        return [] // as one that is broken: its caller's fold knows no more than what was set aside
+      }
+    })
+  )
 
 /** The cast is sound: a guard's memory comes from nowhere but its own `initial` and `fold`. */
 export const make = <Memory>(options: Options<Memory>): Guard => options as Options<unknown> as Guard

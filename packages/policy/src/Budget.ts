@@ -116,6 +116,7 @@ const guardsOf = ({ calls, costUsd, tokens, turns, ...options }: Options): Reado
     stage: "budget",
     initial,
     fold,
+    used: ({ spent }) => spent,
     check: ({ memory, proposal, state }) => {
       const own = ChildShare.within(settings, memory.share)
       if (proposal._tag === "Step") return checkStep(own, memory, proposal)

@@ -155,9 +155,14 @@ const callEnded = (before: Spending, event: RunEvent.Of<"ToolCallCompleted">): S
   return { ...before, spent, calls, below, reserved: minus(before.reserved, plus(share, oneCall)) }
 }
 
-/** What a sub-agent's Run came to; where nobody knows, all that was set aside for it (SP2, SP3). */
+/**
+ * What a sub-agent's Run came to, lost turns included, as its own Budget counted it; without one, as its journal says. Where
+ * nobody knows, all that was set aside for it (SP2, SP3).
+ */
 const usedBelow = ({ child, ending }: RunEvent.Of<"ToolCallCompleted">, share: Amounts): Amounts => {
   if (child === undefined) return ending === "unknown" ? share : none
+  const told = child.used?.[guardName]
+  if (told !== undefined) return { ...none, ...told }
   const { calls = 0, costUnknown, turns } = child
   const used = paid(child)
   const costNanoUsd = costUnknown === true ? Math.max(used.costNanoUsd, share.costNanoUsd) : used.costNanoUsd

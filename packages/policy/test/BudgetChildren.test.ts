@@ -160,7 +160,7 @@ describe("a Budget and the agents below", () => {
         const budget = { tokens: 60_000 }
         let at = 0
         while (true) {
-          const { life, read, store } = yield* one(lead(), budget, team(2, 2))
+          const { life, paid, read, store } = yield* one(lead(), budget, team(2, 2))
           const { outcome } = yield* life(at)
           const alive = outcome !== undefined
           let lives = 1
@@ -182,6 +182,8 @@ describe("a Budget and the agents below", () => {
           }
           const { most, spending } = folded(yield* read())
           expect([at, most <= budget.tokens, spending.reserved]).toEqual([at, true, none])
+          // A turn that was lost below has been paid for as well.
+          expect([at, paid.tokens <= spending.spent.tokens]).toEqual([at, true])
           let sum = 0
           // A turn that was lost is not counted again, so the ids differ.
           for (const { runId } of yield* store.list({ parent: "r" }, { limit: 10 })) {
