@@ -1,10 +1,16 @@
 import { describe, expect } from "@effect/vitest"
 import { CheckpointStore, Run, type RunEvent } from "@waystone/core"
+import { Budget } from "@waystone/policy"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import { type ChildProcess, spawn } from "node:child_process"
+import { fold, initial, none } from "../../../../packages/policy/src/Spending.ts"
 import type { Backend } from "../durable/backends.ts"
 import { lead, task } from "../durable/Desk.ts"
 import type { Office } from "../durable/Office.ts"
-import { approved, expectValid, on, only, told } from "../durable/looks.ts"
+import { approved, eventsOf, expectValid, on, only, told } from "../durable/looks.ts"
 
 const runId = "r"
 const release = { release: "lead" } as const
@@ -30,6 +36,15 @@ const answer = (parent: string, callId: string, answer: (digest: string) => RunE
     const wait = waiting.find(({ id, path }) => id === callId && path?.join() === parent)
     yield* Run.answer(lead, { runId, callId, path: [parent], answer: answer(wait?.digest ?? ""), by: "ann" })
   })
+
+/** What a handler holds: it must be gone when its Run is. */
+const spawned = Effect.sync(() => spawn("sleep", ["600"], { stdio: "ignore" }))
+const ended = (child: ChildProcess) =>
+  Effect.callback<void>((resume) => {
+    child.once("exit", () => resume(Effect.void))
+    child.kill()
+  })
+const isAlive = ({ exitCode, signalCode }: ChildProcess): boolean => exitCode === null && signalCode === null
 
 const models = (requests: ReadonlyArray<unknown>) => requests.length
 
@@ -141,6 +156,100 @@ export const children = (backend: Backend) =>
         ).toEqual(["mail:ann", "mail:bob"])
         expect((yield* here(only("ToolCallCompleted"))).map(({ isFailure }) => isFailure)).toEqual([false, false])
         yield* here(expectValid(runId, "r.t1.0", "r.t1.1"))
+      }))
+
+    it("RI-074 one that can ask nobody gets an error that says so, and another process reads the same", (office) =>
+      Effect.gen(function* () {
+        const { here, ran, there } = office
+        const asking = task(
+          [
+            ["pay", { amount: 1 }],
+            ["ask", { question: "sure?" }]
+          ],
+          "nobody there"
+        )
+        expect((yield* start(office, task([["have_alone", { task: asking }]], "done"), "B")).said).toMatchObject({
+          _tag: "Completed",
+          output: "done"
+        })
+        expect(ran()).toEqual([])
+        const given = yield* here(only("VerdictGiven", "r.t1.0"))
+        expect(given.map(({ message, on, verdict }) => [on, verdict, message?.startsWith("no approver")])).toEqual([
+          ["t1.0", "Deny", true],
+          ["t1.1", "Deny", true]
+        ])
+        const said = yield* here(only("ToolCallCompleted", "r.t1.0"))
+        expect(said.map(({ ending, isFailure }) => [ending, isFailure])).toEqual(Array(2).fill(["refused", true]))
+        expect((yield* there("A", resume, release)).said).toMatchObject({ _tag: "Completed" })
+      }))
+
+    it("RI-076 one that ends without a word is an error result, in the journal and for the model", (office) =>
+      Effect.gen(function* () {
+        const { requests, said } = yield* start(office, one(task("")), "B")
+        expect(said).toMatchObject({ _tag: "Completed", output: "done" })
+        const error = { isFailure: true, result: { error: "child produced no output" } }
+        expect(yield* office.here(only("ToolCallCompleted"))).toMatchObject([error])
+        expect(requests.at(-1)?.results).toEqual([{ name: "have", ...error }])
+      }))
+
+    it("RI-126 neither a circle nor more than may stand below each other gets a Run", (office) =>
+      Effect.gen(function* () {
+        const { here, ran, there } = office
+        const inner = task([["have", { task: task([["mail", { to: "ann" }]], "mailed") }]], "led")
+        for (const [runId, release, error] of [
+          ["deep", "flat", "DepthExceeded"],
+          ["circle", "cyclic", "AgentCycle"]
+        ] as const) {
+          const verb = { _tag: "Start", runId, task: task([["have_led", { task: inner }]], "done") } as const
+          expect((yield* there("B", verb, { release })).said).toMatchObject({ _tag: "Completed", output: "done" })
+          expect(yield* here(only("ToolCallCompleted", `${runId}.t1.0`))).toMatchObject([
+            { isFailure: true, ending: "invalid", error }
+          ])
+          expect(yield* here(told(Run.get(`${runId}.t1.0.t1.0`)))).toBe("Fatal RunNotFound")
+        }
+        expect(ran()).toEqual([])
+      }))
+
+    it("RI-143 a cancel of the root while both work ends their processes, and leaves no lease and nothing set aside", (office) =>
+      Effect.gen(function* () {
+        const { here, life } = office
+        const held: Array<ChildProcess> = []
+        const both = yield* Deferred.make<void>()
+        const working = life({
+          extra: Layer.orDie(Budget.layer({ tokens: 1_000_000, calls: 100, turns: 100 })),
+          handlers: {
+            mail: () =>
+              Effect.scoped(
+                Effect.gen(function* () {
+                  held.push(yield* Effect.acquireRelease(spawned, ended))
+                  if (held.length === 2) yield* Deferred.succeed(both, undefined)
+                  return yield* Effect.never
+                })
+              )
+          }
+        })
+        const mailing = ["have", { task: task([["mail", { to: "ann" }]], "mailed") }] as const
+        const fiber = yield* Effect.forkChild(
+          working(Run.start(lead, { runId, task: task([mailing, mailing], "both done") }))
+        )
+        yield* Deferred.await(both)
+        expect(held.map(isAlive)).toEqual([true, true])
+        yield* here(Run.cancel({ runId }))
+        expect(yield* Fiber.join(fiber)).toMatchObject({ _tag: "Cancelled" })
+        expect(held.map(isAlive)).toEqual([false, false])
+        for (const id of [runId, "r.t1.0", "r.t1.1"]) {
+          const head = yield* here(CheckpointStore.CheckpointStore.use((store) => store.head(id)))
+          expect([head?.status, head?.owner]).toEqual(["cancelled", undefined])
+          const events = yield* here(eventsOf(id))
+          expect(events.reduce(fold, initial).reserved).toEqual(none)
+          yield* here(expectValid(id))
+        }
+        const shares = (yield* here(only("ToolCallStarted"))).map(({ reservations }) => reservations?.["budget"])
+        expect(shares.map((share) => (share?.["tokens"] ?? 0) > 0)).toEqual([true, true])
+        const came = yield* here(only("ToolCallCompleted"))
+        expect(came.map(({ child, error }) => [error, child?.used?.["budget"]?.["turns"]])).toEqual(
+          Array(2).fill(["Cancelled", 1])
+        )
       }))
 
     it("D1 a removal leaves nothing of the tree behind", (office) =>

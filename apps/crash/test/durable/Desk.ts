@@ -52,13 +52,25 @@ export const clerk = Agent.make("clerk", { instructions, tools: [kit, Ask] })
 /** Has clerks do what its model says: the task of each is a script, too. */
 export const lead = Agent.make("lead", {
   instructions,
-  tools: [kit, Ask, Agent.asTool(clerk, { name: "have", description: "Has a clerk do it." })],
+  tools: [
+    kit,
+    Ask,
+    Agent.asTool(clerk, { name: "have", description: "Has a clerk do it." }),
+    Agent.asTool(clerk, { name: "have_alone", description: "Has a clerk do it who can ask nobody.", approvals: "deny" })
+  ],
   concurrency: 2
 })
+const have = Agent.asTool(lead, { name: "have_led", description: "Has a lead do it." })
+/** One below which a lead may stand, and no clerk below that. */
+const flat = Agent.make("flat", { instructions, tools: [kit, Ask, have], limits: { maxDepth: 1 } })
+/** One whose lead would call it. */
+const cyclic = Agent.make("clerk", { instructions, tools: [kit, Ask, have] })
 /** The same agent as later releases know it, and the one above it. */
 export const releases = {
   present: clerk,
   lead,
+  flat,
+  cyclic,
   changed: Agent.make("clerk", { instructions, version: "1", tools: [PayIn, Mail, Book, Look, Ask] }),
   poorer: Agent.make("clerk", { instructions, version: "1", tools: [Mail, Book, Look, Ask] })
 }
