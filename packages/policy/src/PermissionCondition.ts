@@ -10,14 +10,14 @@ import { isInside, type Places } from "./RealPaths.ts"
 import * as ShellCommand from "./ShellCommand.ts"
 import * as Wildcard from "./Wildcard.ts"
 
-/** `unclear`: what a shell command runs cannot be said. `failed`: the test makes no sense for this value. */
+/** `unclear`: what a shell command runs, or a sum, cannot be said. `failed`: the test makes no sense for this value. */
 export type Answer = boolean | { readonly unclear: string } | { readonly failed: string }
 
 /** What a test may look at besides the value. */
 export interface Facts {
   /** Where a path leads; undefined if that could not be found out. */
   readonly placesOf: (path: string) => Places | undefined
-  /** The sum of the argument over the calls before. */
+  /** The sum of the argument over the calls before; NaN if it is not known. */
   readonly spent: number
   /** The same values as the model wrote them: sums are folded from those. */
   readonly encoded: ReadonlyArray<unknown>
@@ -115,6 +115,7 @@ const numberTest = ({ max, min }: Condition): Array<One> =>
 /** Negative amounts would make room for others, and what the handler gets must be what was counted. */
 const total = ({ totalAbove, totalMax }: Condition, values: ReadonlyArray<unknown>, facts: Facts): Answer => {
   if (!equal(values, facts.encoded)) return { failed: "the argument is not what the model wrote" }
+  if (Number.isNaN(facts.spent)) return { unclear: "what the Runs above have used of it is not known here" }
   let sum = facts.spent
   for (const value of values) {
     if (typeof value !== "number" || !Number.isFinite(value)) return needsNumber
@@ -170,7 +171,7 @@ const commandTest = (patterns: ReadonlyArray<string>, strict: boolean): One => {
     if (typeof value !== "string") return needsText
     const { beyond, commands } = ShellCommand.read(value)
     if (!strict && commands.some((words) => compiled.some(({ touches }) => touches(words)))) return true
-    if (beyond !== undefined) return { unclear: beyond }
+    if (beyond !== undefined) return { unclear: `the command is more than simple commands: ${beyond}` }
     return strict && commands.every((words) => compiled.some(({ covers }) => covers(words)))
   }
 }

@@ -6,12 +6,14 @@
  * Invariants
  *   M1  A call counts once, from the moment it may have had an effect, however often it is started; a call that was
  *       refused never counts. A call that failed counts: it may have had its effect.
+ *   M3  What sub-agents use counts as their caller's own: all that they may use while they work, what they used once they end.
  *   M2  The Run of a sub-agent has read from outside what its caller had read, and all, where its caller does not say.
  *
  * @since 0.1.0
  */
 import { type RunEvent, RunHead } from "@waystone/core"
-import { type Rules, valuesAt } from "./PermissionRules.ts"
+import type { Rules } from "./PermissionRules.ts"
+import * as Totals from "./PermissionTotals.ts"
 
 interface Known {
   readonly arguments: unknown
@@ -19,7 +21,12 @@ interface Known {
 }
 
 export interface Memory {
-  readonly totals: { readonly [key: string]: number }
+  /** With what ended sub-agents have used. */
+  readonly totals: Totals.Sums
+  /** What sub-agents that are at work may use, by call id. */
+  readonly below: { readonly [callId: string]: Totals.Sums }
+  /** Of a sub-agent's Run: what its caller said that it may use. */
+  readonly room?: Totals.Sums
   /** The calls of the current reply. */
   readonly calls: { readonly [callId: string]: Known }
   /** Names of the tools that are explicitly OpenWorld. */
@@ -27,13 +34,12 @@ export interface Memory {
   readonly untrusted: boolean
 }
 
-/** The guard's name in the journal. */
-export const guardName = "permissions"
-
 /** What a sub-agent's Run is given on its way: 1 if its caller has read from outside, 0 if it has not. */
 export const inherits = "untrusted"
 
-export const empty: Memory = { totals: {}, calls: {}, openWorld: [], untrusted: false }
+export const empty: Memory = { totals: {}, below: {}, calls: {}, openWorld: [], untrusted: false }
+
+const { guardName } = Totals
 
 type Completed = RunEvent.Of<"ToolCallCompleted">
 
@@ -46,9 +52,7 @@ export const fold =
   (memory: Memory, event: RunEvent.RunEvent): Memory => {
     switch (event._tag) {
       case "RunAccepted":
-        return event.parent === undefined || event.parent.share?.[guardName]?.[inherits] === 0
-          ? memory
-          : { ...memory, untrusted: true }
+        return event.parent === undefined ? memory : below(memory, event.parent.share?.[guardName])
       case "RunStarted":
       case "ToolsChanged":
         return {
@@ -70,16 +74,46 @@ export const fold =
           : memory
       }
       case "ToolCallStarted":
+        return event.child === undefined
+          ? counted(policy, memory, event.callId, event.name)
+          : called(policy, memory, event)
       case "ExternalRequested":
         return counted(policy, memory, event.callId, event.name)
       case "ToolCallCompleted":
-        return happened.has(event.ending)
-          ? outside(counted(policy, memory, event.callId, event.name), event.name)
-          : memory
+        return settled(
+          happened.has(event.ending) ? outside(counted(policy, memory, event.callId, event.name), event.name) : memory,
+          event
+        )
       default:
         return memory
     }
   }
+
+const below = (memory: Memory, share: Totals.Sums = {}): Memory => ({
+  ...memory,
+  room: share,
+  untrusted: memory.untrusted || share[inherits] !== 0
+})
+
+/** A sub-agent is at work; it starts again whenever its Run goes on, with what it was given first. */
+const called = (policy: Rules, memory: Memory, event: RunEvent.Of<"ToolCallStarted">): Memory => {
+  const { callId, name, reservations } = event
+  return {
+    ...counted(policy, memory, callId, name),
+    below: { [callId]: reservations?.[guardName] ?? {}, ...memory.below }
+  }
+}
+
+/** What a sub-agent has used takes the place of what it might have used; nobody knows better where it is not said (M3). */
+const settled = (memory: Memory, { callId, child, ending }: Completed): Memory => {
+  const { [callId]: share, ...below } = memory.below
+  if (share === undefined) return memory
+  const used = child?.used?.[guardName] ?? (child !== undefined || happened.has(ending) ? share : {})
+  return { ...memory, below, totals: Totals.plus(memory.totals, used) }
+}
+
+/** All that a Run has used, with those below it. */
+export const used = ({ totals }: Memory): Totals.Sums => totals
 
 const outside = (memory: Memory, name: string): Memory =>
   memory.untrusted || !memory.openWorld.includes(name) ? memory : { ...memory, untrusted: true }
@@ -90,53 +124,15 @@ const replied = (memory: Memory, { reply, turn }: RunEvent.Of<"TurnCompleted">):
   calls: Object.fromEntries(
     RunHead.callsOf(reply).map((part, index) => [
       RunHead.callId(turn, index),
-      { arguments: parsed(part.params), counted: false }
+      { arguments: Totals.parsed(part.params), counted: false }
     ])
   )
 })
-
-/** Some models write their arguments as text. */
-export const parsed = (params: unknown): unknown => {
-  if (typeof params !== "string") return params
-  try {
-    return JSON.parse(params)
-  } catch {
-    return params
-  }
-}
 
 const counted = (policy: Rules, memory: Memory, callId: string, name: string): Memory => {
   const known = memory.calls[callId]
   if (known === undefined || known.counted) return memory
   const totals = { ...memory.totals }
-  add(policy, totals, name, known.arguments)
+  Totals.add(policy, totals, name, known.arguments)
   return { ...memory, totals, calls: { ...memory.calls, [callId]: { ...known, counted: true } } }
-}
-
-const add = (policy: Rules, totals: { [key: string]: number }, name: string, args: unknown): void => {
-  for (const { names, when } of policy.rules) {
-    if (!names(name)) continue
-    for (const { key, place, test } of when) {
-      if (!test.totals) continue
-      for (const value of valuesAt(args, place)) {
-        if (typeof value === "number" && Number.isFinite(value)) totals[key] = (totals[key] ?? 0) + Math.max(0, value)
-      }
-    }
-  }
-}
-
-/** A call ahead of the one that is judged: it may run, and has not yet. */
-export interface Ahead {
-  readonly callId: string
-  readonly name: string
-  readonly arguments: unknown
-}
-
-/** The sums, with the calls ahead that are not in them yet. */
-export const spent = (policy: Rules, memory: Memory, ahead: ReadonlyArray<Ahead>): ((key: string) => number) => {
-  const waiting = ahead.filter(({ callId }) => memory.calls[callId]?.counted !== true)
-  if (waiting.length === 0) return (key) => memory.totals[key] ?? 0
-  const totals = { ...memory.totals }
-  for (const { arguments: args, name } of waiting) add(policy, totals, name, parsed(args))
-  return (key) => totals[key] ?? 0
 }

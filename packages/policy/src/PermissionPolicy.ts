@@ -46,7 +46,7 @@ export const Condition = Struct({
   min: optionalKey(Finite),
   max: optionalKey(Finite),
   /**
-   * The sum of this argument over all calls of the Run that the rule's `tools` name, this one included, is at most so much.
+   * The sum of this argument over all calls of the Run and of those below it that the rule's `tools` name, this one included, is at most so much.
    * Those of the same reply count that may run once a person agrees.
    */
   totalMax: optionalKey(Total),

@@ -47,6 +47,8 @@ interface Where {
   readonly key: string
   readonly place: ReadonlyArray<string>
   readonly test: Condition.Test
+  /** Where its sum becomes too large. */
+  readonly bound: number | undefined
 }
 
 export interface CompiledRule {
@@ -60,34 +62,49 @@ export interface CompiledRule {
 export interface Rules {
   readonly rules: ReadonlyArray<CompiledRule>
   readonly afterUntrusted: boolean
+  /** Where a sum becomes too large, by `totalKey`. */
+  readonly bounds: ReadonlyMap<string, number>
+  /** True if a rule adds up what a tool uses. */
+  readonly adds: (tool: string) => boolean
 }
 
 /** Under which a sum is remembered. */
 const totalKey = (index: number, argument: string): string => `${index} ${argument}`
 
-export const compile = ({ afterUntrusted = "ignore", rules }: Policy, base: Condition.Base): Rules => ({
-  afterUntrusted: afterUntrusted === "ask",
-  rules: rules.map((rule, index) => {
-    const tools = rule.tools?.map(Wildcard.compile)
-    const names = (tool: string) => tools === undefined || tools.some((matches) => matches(tool))
-    const classes = (subject: Subject): ReadonlyArray<Effects> =>
-      subject.destructive ? [subject.effect, "destructive"] : [subject.effect]
-    return {
-      rule,
-      label: rule.name ?? `rules[${index}]`,
-      names,
-      applies: (subject) =>
-        names(subject.tool) &&
-        (rule.roles === undefined || rule.roles.some((role) => subject.roles.includes(role))) &&
-        (rule.effects === undefined || classes(subject).some((one) => rule.effects?.includes(one))),
-      when: Object.entries(rule.when ?? {}).map(([argument, condition]) => ({
-        key: totalKey(index, argument),
-        place: argument.split("."),
-        test: Condition.compile(condition, rule.action, base)
-      }))
-    }
-  })
-})
+export const compile = ({ afterUntrusted = "ignore", rules }: Policy, base: Condition.Base): Rules => {
+  const compiled = rules.map((rule, index) => compileRule(rule, index, base))
+  const sums = compiled.filter(({ when }) => when.some(({ test }) => test.totals))
+  return {
+    afterUntrusted: afterUntrusted === "ask",
+    rules: compiled,
+    bounds: new Map(
+      sums.flatMap(({ when }) => when.flatMap(({ bound, key }) => (bound === undefined ? [] : [[key, bound] as const])))
+    ),
+    adds: (tool) => sums.some(({ names }) => names(tool))
+  }
+}
+
+const compileRule = (rule: Rule, index: number, base: Condition.Base): CompiledRule => {
+  const tools = rule.tools?.map(Wildcard.compile)
+  const names = (tool: string) => tools === undefined || tools.some((matches) => matches(tool))
+  const classes = (subject: Subject): ReadonlyArray<Effects> =>
+    subject.destructive ? [subject.effect, "destructive"] : [subject.effect]
+  return {
+    rule,
+    label: rule.name ?? `rules[${index}]`,
+    names,
+    applies: (subject) =>
+      names(subject.tool) &&
+      (rule.roles === undefined || rule.roles.some((role) => subject.roles.includes(role))) &&
+      (rule.effects === undefined || classes(subject).some((one) => rule.effects?.includes(one))),
+    when: Object.entries(rule.when ?? {}).map(([argument, condition]) => ({
+      key: totalKey(index, argument),
+      place: argument.split("."),
+      test: Condition.compile(condition, rule.action, base),
+      bound: condition.totalMax ?? condition.totalAbove
+    }))
+  }
+}
 
 /** The values at a place of the arguments; undefined for an element that lacks it, none if there is nothing. */
 export const valuesAt = (value: unknown, place: ReadonlyArray<string>): ReadonlyArray<unknown> => {
@@ -126,7 +143,7 @@ export const decide = (policy: Rules, subject: Subject, facts: Facts): Decision 
   if (unclear === undefined || (decision.rule !== undefined && decision.action !== "allow")) {
     return wary(policy, subject, facts, decision)
   }
-  return { action: "ask", rule: unclear.rule, reason: `the command is more than simple commands: ${unclear.why}` }
+  return { action: "ask", rule: unclear.rule, reason: unclear.why }
 }
 
 const said: { readonly [A in Action]: (tool: string) => string } = {

@@ -11,7 +11,8 @@
  *   P1  A call is judged once per call id, and what was decided stands (RI-108). Edited arguments are judged once more:
  *       a rule that denies them denies them.
  *   P2  A rule that cannot be evaluated denies; so does a path that cannot be looked up.
- *   P3  Sums over the Run come from its events: they are the same after a crash and in another process.
+ *   P3  Sums over the Run, and over those below it, come from its events: they are the same after a crash and in another
+ *       process.
  *
  * @since 0.1.0
  */
@@ -22,6 +23,7 @@ import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Path from "effect/Path"
 import * as Memory from "./PermissionMemory.ts"
+import * as Totals from "./PermissionTotals.ts"
 import type { OptionsInvalid } from "./OptionsInvalid.ts"
 import * as Policies from "./PermissionPolicy.ts"
 import * as Rules from "./PermissionRules.ts"
@@ -112,7 +114,7 @@ const make = Effect.fnUntraced(function* (
     explain: ({ after = [], arguments: args, destructive = false, effect, roles = [], tool }) => {
       const memory = after.reduce(Memory.fold(rules), Memory.empty)
       const subject = { tool, effect, destructive, roles, arguments: args, encoded: args, edited: false }
-      const facts = { spent: Memory.spent(rules, memory, []), untrusted: memory.untrusted }
+      const facts = { spent: Totals.spent(rules, memory, Totals.noReply), untrusted: memory.untrusted }
       return Effect.suspend(() => toEffect(decide(rules, paths, subject, facts)))
     }
   }
@@ -147,6 +149,7 @@ const guard = (rules: Rules.Rules, paths: RealPaths.RealPaths): Guard.Guard =>
     stage: "permissions",
     initial: Memory.empty,
     fold: Memory.fold(rules),
+    used: Memory.used,
     check: ({ memory, proposal, state }) => {
       if (proposal._tag !== "Call") return Guard.allow
       const { ahead, arguments: decoded, call, tool } = proposal
@@ -156,7 +159,7 @@ const guard = (rules: Rules.Rules, paths: RealPaths.RealPaths): Guard.Guard =>
         destructive: tool.destructive === true,
         roles: state.principal?.roles ?? [],
         arguments: decoded,
-        encoded: Memory.parsed(call.arguments),
+        encoded: Totals.parsed(call.arguments),
         edited: call.edited === true
       }
       // Whatever may still run of this reply counts, before it and after it: an edit must not make use of its place.
@@ -166,19 +169,23 @@ const guard = (rules: Rules.Rules, paths: RealPaths.RealPaths): Guard.Guard =>
           (status === "asked" || status === "approved") &&
           !ahead.some((one) => one.callId === callId)
       )
+      const isBelow = (tool: string) => state.tools[tool]?.agent !== undefined
+      const reply = { ahead: [...ahead, ...open], calls: state.calls, isBelow }
       const judged = decide(rules, paths, subject, {
-        spent: Memory.spent(rules, memory, [...ahead, ...open]),
+        spent: Totals.spent(rules, memory, reply),
         untrusted: memory.untrusted
       })
       const given = (decision: Rules.Decision) =>
-        tool.agent === undefined ? verdict(decision) : inherited(verdict(decision), memory)
+        tool.agent === undefined
+          ? verdict(decision)
+          : inherited(verdict(decision), memory, () => Totals.roomOf(rules, memory, reply, call))
       return Effect.isEffect(judged) ? Effect.map(judged, given) : given(judged)
     }
   })
 
-/** A sub-agent that may be called begins with what its caller has read. */
-const inherited = (given: Guard.Verdict, { untrusted }: Memory.Memory): Guard.Verdict =>
-  given._tag === "Allow" ? { ...given, reservation: { [Memory.inherits]: untrusted ? 1 : 0 } } : given
+/** A sub-agent that may be called begins with what its caller has read, and may use a part of what that may. */
+const inherited = (given: Guard.Verdict, { untrusted }: Memory.Memory, room: () => Totals.Sums): Guard.Verdict =>
+  given._tag === "Allow" ? { ...given, reservation: { ...room(), [Memory.inherits]: untrusted ? 1 : 0 } } : given
 
 const verdict = ({ action, reason, rule }: Rules.Decision): Guard.Verdict => {
   if (action === "allow") return Guard.allow
