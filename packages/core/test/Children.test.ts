@@ -100,6 +100,22 @@ describe("an agent as a tool", () => {
     })
   )
 
+  it.effect("RI-076 so is one whose output is a text by its schema, and blank", () =>
+    Effect.gen(function* () {
+      const { process } = yield* world
+      const teller = Agent.make("teller", { instructions: "You are teller.", output: Schema.String })
+      const lead = Agent.make("lead", {
+        instructions: "You are lead.",
+        tools: [Agent.asTool(teller, { name: "tell", description: "Tells." })]
+      })
+      const model = yield* cast({ lead: [call("tell", { task: "x" }), text("done")], teller: [text('" "')] })
+      expect(yield* process({ model })(Run.start(lead, { runId, task: "go" }))).toMatchObject({ output: "done" })
+      expect(resultsOf((yield* model.requests).at(-1))).toEqual([
+        { name: "tell", isFailure: true, result: { error: "child produced no output" } }
+      ])
+    })
+  )
+
   it.effect("RI-026 one that is stopped is an error result that says why, never an empty success", () =>
     Effect.gen(function* () {
       const { process } = yield* world
@@ -460,6 +476,22 @@ describe("the verbs on a tree", () => {
         }
         expect(ran).toEqual([])
       }
+    })
+  )
+
+  it.effect("D2 a start ends what a dead process had only begun to cancel, even where it was paused", () =>
+    Effect.gen(function* () {
+      const { here, mortal, process } = yield* world
+      const model = yield* two
+      yield* process({ model })(start)
+      yield* here(Run.pause({ runId }))
+      expect(yield* process({ name: "A", model })(start)).toMatchObject({ _tag: "Suspended" })
+      const dying = yield* mortal({ name: "M" }, () => Effect.succeed("die-after"))
+      yield* Effect.forkDetach(dying.alive(Run.cancel({ runId })))
+      yield* settle
+      expect(only(yield* here(eventsOf(runId)), "CancelRequested")).toHaveLength(1)
+      expect(yield* process({ name: "B", model })(start)).toMatchObject({ _tag: "Cancelled" })
+      expect((yield* here(Run.get("r.t1.1"))).status).toBe("cancelled")
     })
   )
 

@@ -43,13 +43,11 @@ const one = (agent: ReturnType<typeof lead>, budget: Budget.Options, next: Next)
     const store = yield* MemoryStore.make
     const paid = ledger()
     const services = Layer.mergeAll(greedy(paid, next), handlers, Priced, Budget.layer({ hiddenTokens: 0, ...budget }))
-    const life = (dies?: number) =>
+    const life = (dies?: number, fate: DyingStore.Fate = "die-after") =>
       Effect.gen(function* () {
         const mortal = yield* Mortal.make
         let appends = 0
-        const dying = DyingStore.make(store, mortal, () =>
-          Effect.sync(() => (appends++ === dies ? "die-after" : "live"))
-        )
+        const dying = DyingStore.make(store, mortal, () => Effect.sync(() => (appends++ === dies ? fate : "live")))
         const owner = Layer.succeed(Owner.Owner, {
           name: Effect.sync(() => `life ${Math.random()}`),
           isDead: () => Effect.succeed(true)
@@ -153,15 +151,16 @@ describe("a Budget and the agents below", () => {
     })
   )
 
-  it.effect(
-    "B1 B5 holds at every kill: spent and set aside stay within the root's budget, and nothing is left set aside",
-    () =>
+  // What dies before an append may have been paid for.
+  it.effect.each<DyingStore.Fate>(["die-before", "die-after"])(
+    "B1 B5 holds at every kill (%s): spent and set aside stay within the root's budget, and nothing is left set aside",
+    (fate) =>
       Effect.gen(function* () {
         const budget = { tokens: 60_000 }
         let at = 0
         while (true) {
           const { life, paid, read, store } = yield* one(lead(), budget, team(2, 2))
-          const { outcome } = yield* life(at)
+          const { outcome } = yield* life(at, fate)
           const alive = outcome !== undefined
           let lives = 1
           let end = outcome

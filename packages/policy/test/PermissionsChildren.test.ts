@@ -3,7 +3,7 @@ import { Agent, CheckpointStore, MemoryStore, Run } from "@waystone/core"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
-import { agent, handlers, kit, type Policy, policyLayer, runId, ScriptedModel } from "./support/office.ts"
+import { agent, explained, handlers, kit, type Policy, policyLayer, runId, ScriptedModel } from "./support/office.ts"
 
 const { call, calls, text } = ScriptedModel
 
@@ -114,6 +114,14 @@ describe("permissions of an agent below another one", () => {
         event._tag === "ToolCallStarted" && event.child !== undefined ? [event.reservations?.["permissions"]] : []
       )
       expect(shares).toEqual(Array(2).fill({ "0 amount": 250, untrusted: 0 }))
+      // While they work, all that they may use is gone.
+      const first = events.findIndex((event) => event._tag === "ToolCallStarted")
+      const decided = (amount: number, upTo: number) => {
+        const asked = { tool: "refund", effect: "unsafe", arguments: { amount }, after: events.slice(0, upTo) } as const
+        return Effect.map(explained(upTo500, asked), ({ action }) => action)
+      }
+      expect(yield* decided(250, first + 1)).toBe("allow")
+      expect(yield* decided(251, first + 1)).toBe("deny")
     })
   )
 
@@ -131,6 +139,17 @@ describe("permissions of an agent below another one", () => {
       })
       // 200 are left for it, and none for the call after it.
       expect(amounts(did).toSorted()).toEqual([300, 60, 60, 60].toSorted())
+
+      const after = yield* ran(upTo500, ({ messages }) => {
+        const turn = messages.filter(({ role }) => role === "assistant").length
+        if (!JSON.stringify(messages[0]).includes("Lead.")) return [refund(240), refund(11)][turn] ?? text("helped")
+        const beside = calls([
+          ["help", { task: "help" }],
+          ["refund", { amount: 250 }]
+        ])
+        return turn === 0 ? beside : text("done")
+      })
+      expect(amounts(after.did).toSorted()).toEqual([240, 250])
     })
   )
 
