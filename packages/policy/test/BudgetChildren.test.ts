@@ -4,16 +4,26 @@ import { DyingStore, Mortal } from "@waystone/core/testing"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
+import * as Tool from "effect/ai/Tool"
+import * as Toolkit from "effect/ai/Toolkit"
 import * as Budget from "../src/Budget.ts"
 import { fold, initial, none, type Spending } from "../src/Spending.ts"
 import { eventsOf, greedy, handlers, input, Kit, ledger, type Next, only, Priced, saying } from "./support/budgets.ts"
 
+const shape = { parameters: Schema.Struct({ n: Schema.Number }), success: Schema.String }
 const limits = { maxTurns: 40, maxConsecutiveFailures: 40 }
-const helper = Agent.make("helper", { instructions: "Help.", tools: [Kit], stream: false, limits })
-const lead = (share?: { readonly [unit: string]: number }) =>
+const Sign = Tool.make("sign", { ...shape, needsApproval: true })
+const signing = Toolkit.make(Sign)
+const signed = signing.toLayer({ sign: ({ n }) => Effect.succeed(`signed ${n}`) })
+const helping = (tools: ReadonlyArray<typeof Kit | typeof signing>) =>
+  Agent.make("helper", { instructions: "Help.", tools, stream: false, limits })
+const helper = helping([Kit])
+const signer = helping([Kit, signing])
+const lead = (share?: { readonly [unit: string]: number }, who = helper) =>
   Agent.make("lead", {
     instructions: "Lead.",
-    tools: [Kit, Agent.asTool(helper, { name: "help", description: "Helps.", ...(share && { share }) })],
+    tools: [Kit, Agent.asTool(who, { name: "help", description: "Helps.", ...(share && { share }) })],
     stream: false,
     concurrency: 5,
     limits
@@ -27,13 +37,15 @@ const helps = (count: number) =>
     params: { task: `part ${i}` }
   }))
 
-/** The lead has so many helpers work; each pays so often, or without end. */
+/** The lead has so many helpers work; each pays so often, or without end. The one of that part has to sign first. */
 const team =
-  (helpers: number, pays: number): Next =>
+  (helpers: number, pays: number, signs?: number): Next =>
   (number, { prompt }) => {
     const turn = prompt.content.filter(({ role }) => role === "assistant").length
     const leads = JSON.stringify(prompt.content[0]).includes("Lead.")
     if (leads) return turn === 0 ? helps(helpers) : saying("all done")
+    if (turn === 0 && signs !== undefined && JSON.stringify(prompt.content).includes(`part ${signs}`))
+      return [{ type: "tool-call", id: `s${number}`, name: "sign", params: { n: turn } }]
     return turn < pays ? [{ type: "tool-call", id: `p${number}`, name: "pay", params: { n: turn } }] : saying("helped")
   }
 
@@ -42,11 +54,17 @@ const one = (agent: ReturnType<typeof lead>, budget: Budget.Options, next: Next)
   Effect.gen(function* () {
     const store = yield* MemoryStore.make
     const paid = ledger()
-    const services = Layer.mergeAll(greedy(paid, next), handlers, Priced, Budget.layer({ hiddenTokens: 0, ...budget }))
+    const services = Layer.mergeAll(
+      greedy(paid, next),
+      handlers,
+      signed,
+      Priced,
+      Budget.layer({ hiddenTokens: 0, ...budget })
+    )
+    let appends = 0 // of all lives
     const life = (dies?: number, fate: DyingStore.Fate = "die-after") =>
       Effect.gen(function* () {
         const mortal = yield* Mortal.make
-        let appends = 0
         const dying = DyingStore.make(store, mortal, () => Effect.sync(() => (appends++ === dies ? fate : "live")))
         const owner = Layer.succeed(Owner.Owner, {
           name: Effect.sync(() => `life ${Math.random()}`),
@@ -159,24 +177,25 @@ describe("a Budget and the agents below", () => {
         const budget = { tokens: 60_000 }
         let at = 0
         while (true) {
-          const { life, paid, read, store } = yield* one(lead(), budget, team(2, 2))
+          const { life, paid, read, store } = yield* one(lead(undefined, signer), budget, team(2, 2, 1))
           const { outcome } = yield* life(at, fate)
-          const alive = outcome !== undefined
           let lives = 1
           let end = outcome
+          let died = outcome === undefined
           while (end === undefined || end._tag === "Suspended") {
-            // A call of a dead helper is in doubt: it is told as failed.
-            const answers = (end?.waiting ?? []).map(({ id, path = [] }) =>
-              Run.answer(lead(), {
+            // One is to sign; a call of a dead helper is in doubt: it is told as failed.
+            const answers = (end?.waiting ?? []).map(({ digest = "", id, kind, path = [] }) =>
+              Run.answer(lead(undefined, signer), {
                 runId: "r",
                 callId: id,
                 path,
-                answer: { _tag: "TellFailed", reason: "died" },
+                answer: kind === "approval" ? { _tag: "Approve", digest } : { _tag: "TellFailed", reason: "died" },
                 by: "ann"
               })
             )
             yield* Effect.provideService(Effect.all(answers), CheckpointStore.CheckpointStore, store)
-            end = (yield* life()).outcome
+            end = (yield* life(at, fate)).outcome
+            died ||= end === undefined
             if (++lives > 9) throw new Error(`no end after a death at ${at}`)
           }
           const { most, spending } = folded(yield* read())
@@ -192,10 +211,10 @@ describe("a Budget and the agents below", () => {
             expect(below.most).toBeLessThanOrEqual(accepted?.parent?.share?.["budget"]?.["tokens"] ?? 0)
           }
           expect(sum).toBeLessThanOrEqual(budget.tokens)
-          if (alive) break
+          if (!died) break
           at++
         }
-        expect(at).toBeGreaterThan(15)
+        expect(at).toBeGreaterThan(20)
       })
   )
 })
