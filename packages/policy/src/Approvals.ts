@@ -119,7 +119,9 @@ const guard = ({ expiresAfter, mode, modes }: Checked): Guard.Guard =>
       if (note !== undefined) return { _tag: "Granted", note }
       return Effect.map(Clock.currentTimeMillis, (now): Guard.Ruling => {
         const until = Number.isFinite(expiresAfter) ? { expiresAt: now + expiresAfter } : {}
-        if (call === undefined || (modes.get(call.name) ?? mode) === "wait") return { _tag: "Wait", ...until }
+        // No later call could use the answer to a question about one call alone.
+        if (call === undefined || question.once === true || (modes.get(call.name) ?? mode) === "wait")
+          return { _tag: "Wait", ...until }
         const open = Grants.isOpen(memory, question, now) ? ({ open: true } as const) : {}
         return { _tag: "TellModel", message: waiting, ...until, ...open }
       })

@@ -18,7 +18,7 @@ export interface Facts {
   /** Where a path leads; undefined if that could not be found out. */
   readonly placesOf: (path: string) => Places | undefined
   /** The sum of the argument over the calls before; NaN if it is not known. */
-  readonly spent: number
+  readonly spent: () => number
   /** The same values as the model wrote them: sums are folded from those. */
   readonly encoded: ReadonlyArray<unknown>
 }
@@ -115,8 +115,8 @@ const numberTest = ({ max, min }: Condition): Array<One> =>
 /** Negative amounts would make room for others, and what the handler gets must be what was counted. */
 const total = ({ totalAbove, totalMax }: Condition, values: ReadonlyArray<unknown>, facts: Facts): Answer => {
   if (!equal(values, facts.encoded)) return { failed: "the argument is not what the model wrote" }
-  if (Number.isNaN(facts.spent)) return { unclear: "what the Runs above have used of it is not known here" }
-  let sum = facts.spent
+  let sum = facts.spent()
+  if (Number.isNaN(sum)) return { unclear: "what the Runs above have used of it is not known here" }
   for (const value of values) {
     if (typeof value !== "number" || !Number.isFinite(value)) return needsNumber
     if (value < 0) return { failed: "a negative amount cannot be added up" }

@@ -41,6 +41,8 @@ export interface Decision {
   /** Name of the rule that decided, or its place, `rules[0]`; undefined if it was none. */
   readonly rule?: string
   readonly reason: string
+  /** A sum over the Run had a say, and it goes on growing: a yes is for this call alone. */
+  readonly once?: true
 }
 
 interface Where {
@@ -126,6 +128,16 @@ export const pathsOf = ({ rules }: Rules, subject: Subject): ReadonlyArray<strin
   )
 
 export const decide = (policy: Rules, subject: Subject, facts: Facts): Decision => {
+  let summed = false
+  const spent = (key: string) => {
+    summed = true
+    return facts.spent(key)
+  }
+  const decision = decided(policy, subject, { ...facts, spent })
+  return summed && decision.action === "ask" ? { ...decision, once: true } : decision
+}
+
+const decided = (policy: Rules, subject: Subject, facts: Facts): Decision => {
   let unclear: { readonly rule: string; readonly why: string } | undefined
   let decision = byDefault(subject)
   for (const compiled of policy.rules) {
@@ -158,7 +170,7 @@ const matches = ({ when }: CompiledRule, subject: Subject, facts: Facts): Condit
       const values = valuesAt(subject.arguments, place)
       if (values.length === 0) return false
       const encoded = test.totals ? valuesAt(subject.encoded, place) : []
-      return test.all(values, { placesOf: facts.placesOf, spent: facts.spent(key), encoded })
+      return test.all(values, { placesOf: facts.placesOf, spent: () => facts.spent(key), encoded })
     })
   )
 

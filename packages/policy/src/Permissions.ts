@@ -187,8 +187,9 @@ const guard = (rules: Rules.Rules, paths: RealPaths.RealPaths): Guard.Guard =>
 const inherited = (given: Guard.Verdict, { untrusted }: Memory.Memory, room: () => Totals.Sums): Guard.Verdict =>
   given._tag === "Allow" ? { ...given, reservation: { ...room(), [Memory.inherits]: untrusted ? 1 : 0 } } : given
 
-const verdict = ({ action, reason, rule }: Rules.Decision): Guard.Verdict => {
+const verdict = ({ action, once, reason, rule }: Rules.Decision): Guard.Verdict => {
   if (action === "allow") return Guard.allow
   const said = rule === undefined ? reason : `${reason} (rule ${rule})`
-  return action === "ask" ? Guard.ask(said) : Guard.deny(said)
+  if (action === "deny") return Guard.deny(said)
+  return once === true ? { _tag: "Ask", reason: said, once } : Guard.ask(said)
 }

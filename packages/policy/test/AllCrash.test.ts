@@ -38,11 +38,12 @@ const key = `AIza${"Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv1Wx"}`
 const parameters = Schema.Struct({ n: Schema.Number })
 const Down = Schema.TaggedStruct("Down", { why: Schema.String })
 const Refund = Tool.make("refund", { parameters, success: Schema.String })
+const Close = Tool.make("close", { parameters, success: Schema.String })
 const Fetch = Tool.make("fetch", { parameters, success: Schema.String, failure: Down })
   .annotate(Tool.Readonly, true)
   .annotate(Tool.OpenWorld, true)
 const Look = Tool.make("look", { parameters, success: Schema.String }).annotate(Tool.Readonly, true)
-const tools = Toolkit.make(Refund, Fetch, Look)
+const tools = Toolkit.make(Refund, Close, Fetch, Look)
 const agent = Agent.make("desk", {
   instructions: "Work.",
   tools: [tools],
@@ -58,14 +59,16 @@ const agent = Agent.make("desk", {
 })
 const handlers = tools.toLayer({
   refund: ({ n }) => Effect.succeed(`refunded ${n}`),
+  close: ({ n }) => Effect.succeed(`closed ${n}`),
   fetch: () => Effect.fail({ _tag: "Down", why: `no entry with ${key}` } as const),
   look: () => Effect.succeed(`it says ${key}`)
 })
 
 const { call } = ScriptedModel
-/** Refunds up to the sum and beyond it, what is away until nobody asks it any more, and then the same again and again. */
+/** Refunds up to the sum and beyond it, closes the same twice, what is away until nobody asks it any more, and then the same again and again. */
 const script = [
-  ...[3, 2, 2, 2].map((n) => call("refund", { n })),
+  ...[3, 4].map((n) => call("refund", { n })),
+  ...[1, 1].map((n) => call("close", { n })),
   ...[1, 2, 3, 4].map((n) => call("fetch", { n })),
   ...Array.from({ length: 8 }, () => call("look", { n: 1 }))
 ]
@@ -105,7 +108,8 @@ const policies = ({ circuits, node }: Lasting, turns: number) =>
       Permissions.layer({
         rules: [
           { name: "small sums", action: "allow", tools: ["refund"], when: { n: { totalMax: 5 } } },
-          { name: "large sums", action: "ask", tools: ["refund"] }
+          { name: "large sums", action: "ask", tools: ["refund"] },
+          { name: "closing", action: "ask", tools: ["close"] }
         ]
       }),
       Layer.succeedContext(node)
@@ -265,7 +269,7 @@ describe.concurrent("all six policies, where a process dies before every step", 
         // Each of them has acted.
         expect(whole.outcome).toMatchObject({ _tag: "Stopped", reason: { _tag: reason } })
         expect(text).toMatch(
-          /"_tag":"ApprovalRequested","callId":"t3\.0".*"guard":"permissions","reason":"[^"]*large sums/
+          /"_tag":"ApprovalRequested","callId":"t2\.0".*"guard":"permissions","reason":"[^"]*large sums/
         )
         expect(text).toMatch(/"guard":"approvals","on":"t4\.0","verdict":"Allow"/)
         expect(text).toContain("CircuitOpen")

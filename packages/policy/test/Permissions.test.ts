@@ -5,10 +5,11 @@ import { DyingStore, Mortal } from "@waystone/core/testing"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
-import { Permissions } from "@waystone/policy"
+import { Approvals, Permissions } from "@waystone/policy"
 import {
   agent,
   approve,
+  digestOf,
   eventsOf,
   explained,
   handlers,
@@ -304,6 +305,27 @@ describe("sums over the Run", () => {
       expect(outcome).toMatchObject({ waiting: [{ id: "t2.1" }] })
       yield* here(paired)
     })
+  )
+
+  it.effect.each(["wait", "tell-model"] as const)(
+    "P3 a yes for the rest of the Run is one for that call alone where a sum had a say (%s)",
+    (mode) =>
+      Effect.gen(function* () {
+        const model = yield* ScriptedModel.make([...[3, 3, 3].map(() => call("refund", { amount: 300 })), text("done")])
+        const did: Array<string> = []
+        const live = Layer.mergeAll(model.layer, handlers(did), policyLayer(atMost500), Approvals.layer({ mode }))
+        yield* Effect.gen(function* () {
+          let outcome = yield* Run.start(agent, { runId, task: "go" })
+          for (const callId of ["t2.0", "t3.0"]) {
+            expect(outcome).toMatchObject({ _tag: "Suspended", waiting: [{ id: callId }] })
+            const answer = { _tag: "Approve", digest: yield* digestOf(callId), scope: "run" } as const
+            yield* Run.answer(agent, { runId, callId, by: "ann", answer })
+            outcome = yield* Run.resume(agent, { runId })
+          }
+          expect(outcome._tag).toBe("Completed")
+          expect(did).toHaveLength(3)
+        }).pipe(Effect.provide(Layer.merge(live, MemoryStore.layer)))
+      })
   )
 
   it.effect("M1 a call that the person denied does not count", () =>
