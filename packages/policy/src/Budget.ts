@@ -24,7 +24,7 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as CallBound from "./CallBound.ts"
 import * as ChildShare from "./ChildShare.ts"
-import { type Amounts, fold, guardName, initial, plus, type Spending, type Unit, units } from "./Spending.ts"
+import { type Amounts, foldFor, guardName, initial, plus, type Spending, type Unit, units } from "./Spending.ts"
 import type { OptionsInvalid } from "./OptionsInvalid.ts"
 import * as Settings from "./Settings.ts"
 
@@ -115,7 +115,7 @@ const guardsOf = ({ calls, costUsd, tokens, turns, ...options }: Options): Reado
     name: guardName,
     stage: "budget",
     initial,
-    fold,
+    fold: foldFor(limits.calls),
     used: ({ spent }) => spent,
     check: ({ memory, proposal, state }) => {
       const own = ChildShare.within(settings, memory.share)
@@ -241,7 +241,9 @@ const checkCall = (settings: Settings, memory: Spending, { ahead, call, calls }:
   if (left(limits, memory).calls >= before.size + later.length + 1) {
     return { _tag: "Allow", reservation: { calls: 1 } }
   }
-  const message = exhausted({ _tag: "UsedUp", unit: "calls" }, limits, memory)
+  const open = before.size + later.length
+  const also = open === 0 ? "" : `, and ${open} more of this reply may run`
+  const message = exhausted({ _tag: "UsedUp", unit: "calls" }, limits, memory) + also
   switch (settings.onExhausted) {
     case "stop":
       return Guard.stop(message, { _tag: "Budget" })

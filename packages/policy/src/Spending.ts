@@ -40,6 +40,8 @@ export interface Spending {
   readonly asked: ReadonlyArray<string>
   /** How often a person has granted the budget once more. */
   readonly grants: number
+  /** Calls of the current reply that a person agreed to; they share what was granted for the first of them. */
+  readonly agreed: number
   /** The warning stands in the journal, since the last grant. */
   readonly warned: boolean
 }
@@ -51,8 +53,15 @@ export const initial: Spending = {
   below: {},
   asked: [],
   grants: 0,
+  agreed: 0,
   warned: false
 }
+
+/** What the Run has spent after one more event, for this limit of tool calls. */
+export const foldFor =
+  (calls: number) =>
+  (before: Spending, event: RunEvent.RunEvent): Spending =>
+    event._tag === "CallAnswered" ? answered(before, event, calls) : fold(before, event)
 
 /** What the Run has spent after one more event. */
 export const fold = (before: Spending, event: RunEvent.RunEvent): Spending => {
@@ -62,7 +71,8 @@ export const fold = (before: Spending, event: RunEvent.RunEvent): Spending => {
         ...before,
         turn: event.turn,
         reserved: plus(before.reserved, { ...none, ...event.reservations?.[guardName], turns: 1 }),
-        asked: []
+        asked: [],
+        agreed: 0
       }
     case "TurnCompleted":
     case "TurnFailed":
@@ -107,13 +117,8 @@ const asking = (before: Spending, event: RunEvent.RunEvent): Spending => {
       return event.guard === guardName || event.also?.includes(guardName) === true
         ? { ...before, asked: [...before.asked, event.callId] }
         : before
-    case "CallAnswered": {
-      if (!before.asked.includes(event.callId)) return before
-      const asked = before.asked.filter((id) => id !== event.callId)
-      return event.answer._tag === "Approve"
-        ? { ...before, asked, grants: before.grants + 1, warned: false }
-        : { ...before, asked }
-    }
+    case "CallAnswered":
+      return answered(before, event, 1)
     case "WaitExpired":
       return { ...before, asked: before.asked.filter((id) => id !== event.callId) }
     case "MessageReceived": // closes what was asked about calls; an ask about a Step stays
@@ -123,6 +128,17 @@ const asking = (before: Spending, event: RunEvent.RunEvent): Spending => {
     default:
       return before
   }
+}
+
+/** A yes grants the budget once more; the calls of one reply are granted together as many as one more budget has room for. */
+const answered = (before: Spending, { answer, callId }: RunEvent.Of<"CallAnswered">, limit: number): Spending => {
+  if (!before.asked.includes(callId)) return before
+  const asked = before.asked.filter((id) => id !== callId)
+  if (answer._tag !== "Approve") return { ...before, asked }
+  if (callId.startsWith("s")) return { ...before, asked, grants: before.grants + 1, warned: false }
+  const { agreed, grants } = before
+  const covered = agreed % limit !== 0
+  return { ...before, asked, agreed: agreed + 1, ...(covered ? undefined : { grants: grants + 1, warned: false }) }
 }
 
 type Settled = RunEvent.Of<"TurnCompleted" | "TurnFailed">

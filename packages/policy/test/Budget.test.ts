@@ -182,6 +182,28 @@ describe("Budget", () => {
     })
   )
 
+  it.effect("the calls of one reply that are agreed to share what was granted, as far as it goes", () =>
+    Effect.gen(function* () {
+      const budget = Budget.layer({ calls: 2, onExhausted: "ask" })
+      const live = Layer.mergeAll(greedy(ledger(), calling("pay", 5)), handlers, budget)
+      yield* Effect.gen(function* () {
+        const first = yield* Run.start(agent, input).pipe(Effect.provide(live))
+        expect(first).toMatchObject({
+          waiting: [
+            { id: "t1.2", reason: expect.stringContaining("0 of 2 used, and 2 more of this reply may run") },
+            { id: "t1.3" },
+            { id: "t1.4" }
+          ]
+        })
+        for (const { digest = "", id: callId } of (yield* Run.get("r")).waiting)
+          yield* Run.answer(agent, { runId: "r", callId, answer: { _tag: "Approve", digest }, by: "ann" })
+        // Five of six are used, so one more call may run unasked, and not three.
+        const next = yield* Run.resume(agent, { runId: "r" }).pipe(Effect.provide(live))
+        expect(next).toMatchObject({ waiting: ["t2.1", "t2.2", "t2.3", "t2.4"].map((id) => ({ id })) })
+      }).pipe(Effect.provide(MemoryStore.layer))
+    })
+  )
+
   it.effect("warns once, in the journal, from 80 percent on", () =>
     Effect.gen(function* () {
       const { events } = yield* spent(Budget.layer({ turns: 10 }), forever)
