@@ -24,7 +24,8 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as CallBound from "./CallBound.ts"
 import * as ChildShare from "./ChildShare.ts"
-import { type Amounts, foldFor, guardName, initial, plus, type Spending, type Unit, units } from "./Spending.ts"
+import { exhausted, granted, kept, left, type UsedUp } from "./Limits.ts"
+import { type Amounts, foldFor, guardName, initial, type Spending, type Unit, units } from "./Spending.ts"
 import type { OptionsInvalid } from "./OptionsInvalid.ts"
 import * as Settings from "./Settings.ts"
 
@@ -143,7 +144,7 @@ const asking = (settings: Settings): Guard.Guard =>
   })
 
 type Proposed = Extract<Guard.Proposal, { readonly _tag: "Step" }>
-type Found = CallBound.Bound | { readonly _tag: "UsedUp"; readonly unit: Unit }
+type Found = CallBound.Bound | UsedUp
 
 const checkStep = (settings: Settings, memory: Spending, proposal: Proposed): Guard.Verdict => {
   const { finalShare, onExhausted } = settings
@@ -254,55 +255,6 @@ const checkCall = (settings: Settings, memory: Spending, { ahead, call, calls }:
       return { _tag: "Ask", reason: message, once: true }
   }
 }
-
-/** Each yes grants the whole budget once more. */
-const granted = ({ limits }: Settings, grants: number): Amounts => ({
-  tokens: limits.tokens * (1 + grants),
-  costNanoUsd: limits.costNanoUsd * (1 + grants),
-  turns: limits.turns * (1 + grants),
-  calls: limits.calls * (1 + grants)
-})
-
-/** Without what the last turn needs. */
-const kept = (limits: Amounts, share: number): Amounts => ({
-  ...limits,
-  tokens: less(limits.tokens, share),
-  costNanoUsd: less(limits.costNanoUsd, share),
-  turns: limits.turns - 1
-})
-
-/** No limit stays none: a share of 1 of it is no number. */
-const less = (limit: number, share: number): number => (limit === Infinity ? limit : Math.floor(limit * (1 - share)))
-
-const left = (limits: Amounts, { reserved, spent }: Spending): Amounts => {
-  const gone = plus(spent, reserved)
-  return {
-    tokens: limits.tokens - gone.tokens,
-    costNanoUsd: limits.costNanoUsd - gone.costNanoUsd,
-    turns: limits.turns - gone.turns,
-    calls: limits.calls - gone.calls
-  }
-}
-
-type Over = Extract<Found, { readonly _tag: "TooMuch" | "UsedUp" }>
-
-const exhausted = (found: Over, limits: Amounts, { reserved, spent }: Spending): string => {
-  const { unit } = found
-  const used = `${shown(unit, spent[unit] + reserved[unit])} of ${shown(unit, limits[unit])} used`
-  return found._tag === "UsedUp"
-    ? `the budget of ${names[unit]} is used up: ${used}`
-    : `the budget of ${names[unit]} is too small for the next model call: ${used}, it may need ${shown(unit, found.needed)}`
-}
-
-const names: { readonly [U in Unit]: string } = {
-  tokens: "tokens",
-  costNanoUsd: "money",
-  turns: "turns",
-  calls: "tool calls"
-}
-
-const shown = (unit: Unit, amount: number): string =>
-  unit === "costNanoUsd" ? `$${(amount / 1e9).toFixed(6)}` : String(amount)
 
 const unknown = ({ _tag, model }: Extract<CallBound.Bound, { readonly _tag: "NoPrice" | "NoBound" }>): string =>
   _tag === "NoPrice"
