@@ -56,9 +56,13 @@ export const fromResponse = ({ inputTokens, outputTokens }: Response.Usage): Usa
   }
 }
 
-/** What was reported; a side that was not reported at all is taken from the estimate (RI-101). */
+/**
+ * What was reported; a side that was not reported at all is taken from the estimate (RI-101). Zeros alone report nothing:
+ * nobody reads a request of no tokens.
+ */
 export const fromReport = (report: Response.Usage, guess: () => Usage): Usage => {
   const usage = fromResponse(report)
+  if (total(usage) === 0) return guess()
   const input = count(report.inputTokens.total) ?? count(report.inputTokens.uncached)
   const output = count(report.outputTokens.total) ?? count(report.outputTokens.text)
   if (input !== undefined && output !== undefined) return usage

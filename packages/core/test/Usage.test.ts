@@ -221,6 +221,16 @@ describe("RI-101 tries that fail are paid for", () => {
     )
   )
 
+  it.effect("a provider that reports zeros gets an estimate: no request is free", () =>
+    scene([text("x".repeat(400), { usage: { input: 0, output: 0 } })], () =>
+      Effect.gen(function* () {
+        const outcome = yield* Run.start(yield* agentOf(), input)
+        expect(outcome.usage).toMatchObject({ output: 100, estimated: true })
+        expect(outcome.usage.input).toBeGreaterThan(0)
+      })
+    )
+  )
+
   it.effect("the usage of a rejected reply counts", () =>
     scene([reply([], { usage: { input: 7, output: 0 } }), text("ok", { usage: { input: 8, output: 1 } })], () =>
       Effect.gen(function* () {
