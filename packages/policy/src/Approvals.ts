@@ -23,6 +23,7 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as Grants from "./Grants.ts"
 import { OptionsInvalid } from "./OptionsInvalid.ts"
+import * as Settings from "./Settings.ts"
 
 /** The name of the plugin and of its guard, as the journal has it. */
 export const name = "approvals"
@@ -78,21 +79,27 @@ interface Checked {
 }
 
 const days = Duration.days(7)
-const Modes = Schema.Literals(["wait", "tell-model"])
-const isMode = Schema.is(Modes)
+const Modes = Schema.Literals(["wait", "tell-model"]).annotate({ message: 'must be "wait" or "tell-model"' })
+
+/** What callers without types may write. */
+const Shape = Schema.Struct({
+  expiresAfter: Schema.optional(Schema.Unknown),
+  mode: Schema.optional(Modes),
+  modes: Schema.optional(Schema.Record(Schema.String, Modes)),
+  mayAnswer: Schema.optional(
+    Schema.Unknown.check(
+      Schema.makeFilter((rule) => rule === undefined || typeof rule === "function" || "must be a function")
+    )
+  )
+})
 
 const check = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Checked, OptionsInvalid> {
-  const { expiresAfter = days, mayAnswer, mode = "wait", modes = {} } = options
-  const wrong = (field: string, detail: string) => new OptionsInvalid({ policy: "Approvals", field, detail })
-  const unknown = Object.keys(options).find((key) => !["expiresAfter", "mode", "modes", "mayAnswer"].includes(key))
-  if (unknown !== undefined) return yield* wrong(unknown, "is no option")
-  const duration = Option.getOrUndefined(Duration.fromInput(expiresAfter))
-  if (duration === undefined || !(Duration.toMillis(duration) > 0))
-    return yield* wrong("expiresAfter", "must be a duration longer than 0")
-  if (!isMode(mode)) return yield* wrong("mode", 'must be "wait" or "tell-model"')
-  const odd = Object.entries(modes).find(([, one]) => !isMode(one))
-  if (odd !== undefined) return yield* wrong(`modes.${odd[0]}`, 'must be "wait" or "tell-model"')
-  if (mayAnswer !== undefined && typeof mayAnswer !== "function") return yield* wrong("mayAnswer", "must be a function")
+  const { mode = "wait", modes = {} } = yield* Settings.decode("Approvals", Shape, options)
+  const duration = Option.getOrUndefined(Duration.fromInput(options.expiresAfter ?? days))
+  if (duration === undefined || !(Duration.toMillis(duration) > 0)) {
+    const detail = "must be a duration longer than 0"
+    return yield* new OptionsInvalid({ policy: "Approvals", field: "expiresAfter", detail })
+  }
   return { expiresAfter: Duration.toMillis(duration), mode, modes: new Map(Object.entries(modes)) }
 })
 

@@ -26,8 +26,8 @@ const Total = Finite.check(Schema.isGreaterThanOrEqualTo(0))
 const Commands = List(
   NonEmptyString.check(
     Schema.makeFilter((text) =>
-      /["'\\$`|&;<>()\n]/.test(text) || text.trim() === ""
-        ? "is one simple command without quotes or operators: words, * within a word, ** as the last word"
+      /["'\\$`|&;<>()\n]/.test(text) || text.trim() === "" || /^\s*[A-Za-z_]\w*=/.test(text)
+        ? "is one simple command without quotes, operators or assignments: words, * within a word, ** as the last word"
         : undefined
     )
   )
@@ -96,7 +96,15 @@ export const Rule = Struct({
    * By the place of an argument: `amount`, `order.amount`, `files.*.path` (`*`: each element). Where there are several
    * values, a rule that allows needs all of them to fulfil the condition, and one that asks or denies needs one.
    */
-  when: optionalKey(Record(NonEmptyString, Condition))
+  when: optionalKey(
+    Record(NonEmptyString, Condition).check(
+      Schema.makeFilter((when) =>
+        Object.keys(when)
+          .filter((place) => place.split(".").includes(""))
+          .map((place) => ({ path: [place], issue: "has an empty part between dots" }))
+      )
+    )
+  )
 })
 export type Rule = typeof Rule.Type
 
@@ -118,10 +126,32 @@ export const decode = (data: unknown): Effect.Effect<Policy, OptionsInvalid> =>
 
 /** Reads a policy from JSON text. */
 export const decodeJson = (text: string): Effect.Effect<Policy, OptionsInvalid> =>
-  Effect.flatMap(
-    Effect.try({ try: (): unknown => JSON.parse(text), catch: () => invalid("$", "is not valid JSON") }),
-    decode
+  Effect.try({ try: (): unknown => JSON.parse(text), catch: () => invalid("$", "is not valid JSON") }).pipe(
+    Effect.tap(() => {
+      const twice = saidTwice(text)
+      return twice === undefined
+        ? Effect.void
+        : invalid(twice, "is there twice in one object: only the last would count")
+    }),
+    Effect.flatMap(decode)
   )
+
+/** A key that one object of a JSON text has twice: the data has only the last. */
+const saidTwice = (text: string): string | undefined => {
+  const objects: Array<Set<string>> = []
+  // A text with a colon behind it is a key.
+  for (const [token, quoted, colon] of text.matchAll(/("(?:[^"\\]|\\.)*")(\s*:)?|[{}]/g)) {
+    if (token === "{") objects.push(new Set())
+    else if (token === "}") objects.pop()
+    else if (quoted !== undefined && colon !== undefined) {
+      const key = String(JSON.parse(quoted))
+      const keys = objects.at(-1)
+      if (keys?.has(key) === true) return key
+      keys?.add(key)
+    }
+  }
+  return undefined
+}
 
 /** What is wrong with a policy, and where. */
 export const invalid = (field: string, detail: string): OptionsInvalid =>

@@ -35,7 +35,13 @@ export const ModelRates = Schema.Struct({
 })
 
 /** Rates by `<provider>/<model>`, as ModelInfo names them. */
-export const Table = Schema.Record(Schema.String, ModelRates)
+export const Table = Schema.Record(Schema.String, ModelRates).check(
+  Schema.makeFilter((table) =>
+    Object.keys(table)
+      .filter((name) => !/^[^/]+\/./.test(name))
+      .map((name) => ({ path: [name], issue: "is no <provider>/<model>, so it is the price of nothing" }))
+  )
+)
 export type Table = typeof Table.Type
 
 /** Fields may come from a file: what is wrong is said with its path. */

@@ -38,7 +38,7 @@ export const Options = Schema.Struct({
    * Names of fields of results whose values are hidden; case, `-` and `_` do not matter. Default `defaultFields`: names
    * that have one meaning. `token` is not among them: it is also a word of a text.
    */
-  fields: Settings.withDefault(Schema.Array(Schema.String), [...defaultFields]),
+  fields: Settings.withDefault(Schema.Array(Schema.String.check(Schema.isPattern(/[^\s_-]/))), [...defaultFields]),
   /** Regular expressions (RE2, so none can hang) of up to 1000 characters; what matches is hidden. Default none. */
   patterns: Settings.withDefault(Schema.Array(Schema.String), []),
   /**
@@ -63,7 +63,7 @@ export const Options = Schema.Struct({
    */
   delimit: Settings.withDefault(Schema.Literals(["open-world", "all", "none"]), "open-world"),
   /** Names of further tools whose results come from outside. Default none. */
-  untrusted: Settings.withDefault(Schema.Array(Schema.String), [])
+  untrusted: Settings.withDefault(Schema.Array(Schema.NonEmptyString), [])
 })
 export type Options = typeof Options.Encoded
 type Decoded = typeof Options.Type

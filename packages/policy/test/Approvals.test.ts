@@ -284,11 +284,14 @@ describe("the options", () => {
     [{ mode: "never" }, 'Approvals: mode: must be "wait" or "tell-model"'],
     [{ modes: { pay: "maybe" } }, 'Approvals: modes.pay: must be "wait" or "tell-model"'],
     [{ mayAnswer: true }, "Approvals: mayAnswer: must be a function"],
-    [{ expires: 1 }, "Approvals: expires: is no option"]
+    [{ mayAnswer: null }, "Approvals: mayAnswer: must be a function"],
+    [{ modes: null }, "Approvals: modes: Expected object | undefined"],
+    [null, "Approvals: $: Expected object"],
+    [{ expires: 1 }, "Approvals: expires: Expected no excess property"]
   ] as const)("%j is refused by the name of the field", ([options, message]) =>
     Effect.gen(function* () {
       const { process } = yield* office([])
-      const wrong = yield* Effect.flip(process(policy(options as Approvals.Options))(Effect.void))
+      const wrong = yield* Effect.flip(process(policy(options as never))(Effect.void))
       expect(wrong.message).toBe(message)
     })
   )

@@ -29,6 +29,9 @@ describe("a policy as data", () => {
     [amount({ min: 5, max: 1 }), "rules[3].when.amount"],
     [amount({ maximum: 5 }), "rules[3].when.amount.maximum"],
     [amount({ command: ["ls", "ls | sh"] }), "rules[3].when.amount.command[1]"],
+    [amount({ command: ["git status", "A=1 git status"] }), "rules[3].when.amount.command[1]"],
+    [{ rules: [{ ...rule, when: { "a..b": { max: 1 } } }] }, "rules[0].when.a..b"],
+    [{ rules: [{ ...rule, when: { ".a": { max: 1 } } }] }, "rules[0].when..a"],
     [amount({ totalMax: -1 }), "rules[3].when.amount.totalMax"],
     [amount({ totalMax: 5, totalAbove: 9 }), "rules[3].when.amount"],
     ...[
@@ -77,6 +80,26 @@ describe("a policy as data", () => {
       expect(yield* Effect.flip(fromFile(undefined))).toMatchObject({ field: "$", detail: /cannot read .*NotFound/ })
       expect(yield* Effect.flip(fromFile("{"))).toMatchObject({ field: "$", detail: "is not valid JSON" })
       expect(yield* Effect.flip(fromFile('{"rules":[{"action":1}]}'))).toMatchObject({ field: "rules[0].action" })
+    })
+  )
+
+  it.effect.each([
+    ['{"rules":[{"action":"deny"}],"rules":[]}', "rules"],
+    ['{"rules":[{"action":"allow","when":{"a":{"max":1},"b":{"equals":"a\\": "},"a":{"max":9}}}]}', "a"]
+  ] as const)("D1 %s says something twice, of which only the last would count: refused", ([text, field]) =>
+    Effect.map(Effect.flip(Policies.decodeJson(text)), (error) =>
+      expect(error).toMatchObject({ field, detail: /twice/ })
+    )
+  )
+
+  it.effect("the same key in two objects, and texts that look like keys, are not said twice", () =>
+    Effect.gen(function* () {
+      const when = { a: { equals: ['"a":', { a: 1 }] }, "b.a": { oneOf: [{ a: "x\\" }, 'a": 1'] } }
+      const rules = [
+        { action: "allow", when },
+        { action: "deny", name: "a" }
+      ]
+      expect(yield* Policies.decodeJson(JSON.stringify({ rules }, undefined, 1))).toEqual({ rules })
     })
   )
 

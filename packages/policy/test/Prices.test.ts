@@ -83,6 +83,13 @@ describe("Prices", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.effect.each(["gpt-5", "/gpt-5", "openai/"])("a price of %s is refused: it names no model of a provider", (name) =>
+    Effect.gen(function* () {
+      const error = yield* Effect.flip(Layer.build(Prices.layer({ table: { [name]: { input: 1, output: 2 } } })))
+      expect(error).toMatchObject({ _tag: "OptionsInvalid", policy: "Prices", field: `table.${name}` })
+    }).pipe(Effect.scoped)
+  )
+
   it("prices every model of the maintained table as the package itself does", () => {
     const at = new Date("2026-09-01T12:00:00Z")
     let compared = 0

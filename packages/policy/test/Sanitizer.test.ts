@@ -232,6 +232,9 @@ it.layer(MemoryStore.layer)((it) => {
     { options: { patterns: ["a".repeat(1001)] }, field: "patterns[0]" },
     { options: { patterns: ["(?=a)b"] }, field: "patterns[0]" },
     { options: { values: [Redacted.make("short")] }, field: "values[0].value" },
+    { options: { fields: ["pin", ""] }, field: "fields[1]" },
+    { options: { fields: [" - "] }, field: "fields[0]" },
+    { options: { untrusted: [""] }, field: "untrusted[0]" },
     { options: { delimit: "some" }, field: "delimit" },
     { options: { reply: true }, field: "reply" }
   ])("wrong options are refused by the name of the field $field", ({ field, options }) =>
