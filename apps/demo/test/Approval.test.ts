@@ -61,7 +61,7 @@ describe.skipIf(process.platform === "win32")("approvals in the demo", () => {
         expect(existsSync(join(path, "made.txt"))).toBe(false)
         expect(yield* done("approve", runId, "t1.9")).toMatchObject({ code: 1, err: expect.stringContaining("t1.9") })
         const approved = yield* done("approve", runId, "t1.0")
-        expect(approved).toMatchObject({ code: 0, err: "", out: expect.stringContaining(`resume ${runId}`) })
+        expect(approved).toMatchObject({ code: 0, err: "", out: expect.stringContaining(`resume ${runId}\n`) })
         expect((yield* done("approvals")).out).toBe("Nothing waits for an answer.\n")
         expect((yield* demo("resume", runId)).code).toBe(0)
         expect(readFileSync(join(path, "made.txt"), "utf8")).toBe("hello\n")
@@ -146,6 +146,22 @@ describe.skipIf(process.platform === "win32")("approvals in the demo", () => {
       expect(readFileSync(join(path, "always"), "utf8")).toBe("x\nx\n")
       const results = JSON.stringify(yield* eventsOf(idIn(out), "ToolCallCompleted"))
       expect(results).toContain("I said so")
+    })
+  )
+
+  it.live("Ctrl-C at the question pauses the Run and exits with 130; the question stays", () =>
+    Effect.gen(function* () {
+      const { demo, env, flags } = yield* model(calling([shell("touch made")]))
+      const path = folder()
+      const child = atTerminal(env, ["--dir", path, "do it", ...flags])
+      const { code, out } = yield* Effect.promise(() => typing(child, [/Your answer/, "\u0003"]))
+      expect({ code }, out).toEqual({ code: 130 })
+      const runId = idIn(out)
+      expect(out).toContain(`resume ${runId}`)
+      expect((yield* done("show", runId)).out).toContain("paused")
+      expect((yield* done("approve", runId, "t1.0")).code).toBe(0)
+      expect((yield* demo("resume", runId)).code).toBe(0)
+      expect(existsSync(join(path, "made"))).toBe(true)
     })
   )
 

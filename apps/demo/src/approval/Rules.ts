@@ -12,6 +12,7 @@ import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { createHash } from "node:crypto"
 import { Unusable } from "../Complaint.ts"
+import * as DefaultPolicy from "../DefaultPolicy.ts"
 import { quoted } from "../Stores.ts"
 
 const prefix = "rules-"
@@ -28,7 +29,7 @@ export class Rules extends Context.Service<Rules, Service>()("demo/Rules") {
     Layer.effect(
       Rules,
       Permissions.Permissions.use(({ policy }) => {
-        const name = prefix + createHash("sha256").update(encode(policy)).digest("hex").slice(0, 12)
+        const name = markOf(policy)
         const flag = file === undefined ? "" : ` --policy ${quoted(file)}`
         return Effect.succeed({ name, flag, [Plugin.PluginId]: { name, guards: [] } })
       })
@@ -37,6 +38,13 @@ export class Rules extends Context.Service<Rules, Service>()("demo/Rules") {
 
 /** Decoded by the same schema, so with keys in the same order wherever they stood in the file. */
 const encode = Schema.encodeSync(Schema.fromJsonString(Permissions.Policy))
+
+const markOf = (policy: Permissions.Policy): string =>
+  prefix + createHash("sha256").update(encode(policy)).digest("hex").slice(0, 12)
+
+/** What a `resume` of a Run has to say of its rules: only their digest is kept, not their file. */
+export const reminder = (marks: ReadonlyArray<string>): string =>
+  marks.every((mark) => mark === markOf(DefaultPolicy.policy)) ? "" : " --policy <the file of its rules>"
 
 /** The marks that a Run bears. */
 export const ofRun = (runId: string) =>

@@ -60,7 +60,16 @@ const decide = ({
       waiting.name === "" ? choices.filter(({ value }) => value !== "edit" && value !== "always") : choices
     const chosen = yield* Prompt.run(Prompt.Select({ message: "Your answer", choices: offered }))
     return yield* decisions[chosen](waiting)
-  }).pipe(Effect.orElseSucceed(() => Option.none())) // Ctrl-C, or a terminal that is gone: later
+  }).pipe(
+    Effect.catchTag("QuitError", () => quit),
+    Effect.orElseSucceed(() => Option.none()) // a terminal that is gone: later
+  )
+
+/** A prompt takes Ctrl-C for itself; it ends this process as anywhere else: the Run is paused, with its question. */
+const quit = Effect.andThen(
+  Effect.sync(() => process.kill(process.pid, "SIGINT")),
+  Effect.never
+)
 
 type Deciding = (
   waiting: Approver.Question["waiting"]

@@ -12,6 +12,7 @@ import * as Flag from "effect/cli/Flag"
 import { repairer } from "../Agent.ts"
 import * as Asked from "../approval/Asked.ts"
 import { person } from "../approval/Policy.ts"
+import * as Rules from "../approval/Rules.ts"
 import { spoken, Unusable } from "../Complaint.ts"
 import * as Layers from "../Layers.ts"
 import { Keeping } from "../Stores.ts"
@@ -128,7 +129,8 @@ const answering = Effect.fnUntraced(function* (
       const wait = waiting.find(({ id }) => id === callId)
       const digest = wait?.digest ?? deferred.find(({ id }) => id === callId)?.digest ?? ""
       yield* Run.answer(repairer(), { runId, callId, by, answer: answer(digest, wait?.kind) })
-      return (yield* Keeping).command(`resume ${runId}`)
+      const rules = Rules.reminder(yield* Rules.ofRun(runId))
+      return (yield* Keeping).command(`resume ${runId}`) + rules
     }),
     Layers.looking(store)
   )
