@@ -69,12 +69,18 @@ const config = {
     ),
     Flag.optional
   ),
+  crash: Flag.Boolean("crash").pipe(
+    Flag.withDescription(
+      "With --scenario team: the process dies (SIGKILL) in the middle of both workers, and another resumes"
+    ),
+    Flag.withDefault(false)
+  ),
   testLimit: Options.testLimit,
   testNetwork: Options.testNetwork,
   policy: Options.policy,
   ...Options.model,
   crashRun: Flag.String("crash-run").pipe(
-    Flag.withDescription("The id of the Run in which this process is to die; set by --scenario crash itself"),
+    Flag.withDescription("The id of the Run in which this process is to die; set by the demo itself"),
     Flag.withHidden,
     Flag.optional
   ),
@@ -88,23 +94,30 @@ interface Flags extends Choice.Flags {
   readonly dir: Option.Option<string>
   readonly copy: boolean
   readonly bug: Option.Option<number>
+  readonly crash: boolean
   readonly scenario: Option.Option<Scenario.Scenario["name"]>
   readonly task: Option.Option<string>
   readonly policy: Option.Option<string>
 }
 
 /** What the options ask for, or why they do not go together. */
-const wanted = Effect.fnUntraced(function* ({ bug, copy, dir, policy, scenario, task, ...flags }: Flags) {
+const wanted = Effect.fnUntraced(function* ({ bug, copy, crash, dir, policy, scenario, task, ...flags }: Flags) {
   const paths = yield* Path.Path
   const model = yield* Choice.parse(flags)
-  if (Option.isSome(scenario) && model._tag !== "Offline") {
+  const team = Option.contains(scenario, "team")
+  if (Option.isSome(scenario) && !team && model._tag !== "Offline") {
     return yield* new Unusable({ message: "--scenario is done to the offline model: leave out --model." })
   }
+  if (crash && !team)
+    return yield* new Unusable({ message: "--crash is for --scenario team alone; there is --scenario crash." })
   const about = {
     model,
     ...Option.match(yield* Options.file(policy), { onNone: () => undefined, onSome: (policy) => ({ policy }) }),
     ...Option.match(task, { onNone: () => undefined, onSome: (task) => ({ task }) }),
-    ...Option.match(scenario, { onNone: () => undefined, onSome: (name) => ({ scenario: Scenario.get(name) }) })
+    ...Option.match(scenario, {
+      onNone: () => undefined,
+      onSome: (name) => ({ scenario: crash ? Scenario.teamCrash : Scenario.get(name) })
+    })
   }
   const bundledOnly = Option.isSome(bug) ? "--bug" : Option.isSome(scenario) ? "--scenario" : undefined
   if (Option.isSome(dir)) {
@@ -124,7 +137,11 @@ const wanted = Effect.fnUntraced(function* ({ bug, copy, dir, policy, scenario, 
     })
   const planted = Option.flatMap(bug, (n) => Option.fromUndefinedOr(Bugs.planted[n - 1]))
   const found: Wanted = {
-    source: { _tag: "Bundled", ...Option.match(planted, { onNone: () => undefined, onSome: (bug) => ({ bug }) }) },
+    source: {
+      _tag: "Bundled",
+      ...Option.match(planted, { onNone: () => undefined, onSome: (bug) => ({ bug }) }),
+      ...(team ? { team } : undefined)
+    },
     ...about
   }
   return found
@@ -140,11 +157,16 @@ const here = (
     Layers.layer({ project: Project.layer(source, runId), store, model, policy, scenario })
   )
 
+type Crashing = Wanted & { readonly scenario: Scenario.Scenario }
+
+const crashes = (what: Wanted): what is Crashing =>
+  what.scenario?.name === "crash" || what.scenario === Scenario.teamCrash
+
 /** Lets another process start the Run and die in it, then goes on with it in this one. */
-const dying = Effect.fnUntraced(function* (store: Stores.Store) {
+const dying = Effect.fnUntraced(function* ({ model, policy, scenario }: Crashing, store: Stores.Store) {
   if (store._tag === "Memory") {
     return yield* new Unusable({
-      message: "--scenario crash needs a store that survives its process: leave out --store memory."
+      message: `--scenario ${scenario.team === true ? "team --crash" : scenario.name} needs a store that survives its process: leave out --store memory.`
     })
   }
   const { args } = yield* Stdio.Stdio
@@ -161,7 +183,7 @@ const dying = Effect.fnUntraced(function* (store: Stores.Store) {
       )
     )
   }).pipe(Effect.provide(Layers.looking(store)))
-  yield* Drive.resume({ runId, store, model: Choice.offline, scenario: Scenario.survivor(death) })
+  yield* Drive.resume({ runId, store, model, policy, scenario: Scenario.survivor(scenario, death) })
 })
 
 export const demo = Command.make("demo", config).pipe(
@@ -170,12 +192,11 @@ export const demo = Command.make("demo", config).pipe(
     Effect.gen(function* () {
       const what = yield* wanted(flags)
       const store = yield* Stores.parse(asked)
-      const crashes = what.scenario?.name === "crash"
       if (Option.isSome(crashRun)) {
-        if (!crashes) return yield* new Unusable({ message: "--crash-run is for --scenario crash alone." })
+        if (!crashes(what)) return yield* new Unusable({ message: "--crash-run is for what dies alone." })
         return yield* here(what, { runId: crashRun.value, store })
       }
-      return yield* crashes ? dying(store) : here(what, { runId: yield* newRunId, store })
+      return yield* crashes(what) ? dying(what, store) : here(what, { runId: yield* newRunId, store })
     }).pipe(
       Effect.provide(View.layer({ json })),
       Effect.provideService(TerminalApprover.Asks, !json),
@@ -195,6 +216,7 @@ export const demo = Command.make("demo", config).pipe(
     { command: "npm run demo -- --scenario rate-limit", description: "See it survive a provider that refuses" },
     { command: "npm run demo -- --dir ../my-project", description: "Let it work on your own folder, in place" },
     { command: "npm run demo -- --scenario crash", description: "See its process die, and the run go on" },
+    { command: "npm run demo -- --scenario team --crash", description: "See two workers and their planner survive" },
     { command: "npm run demo -- --model openai:gpt-5", description: "Let a real model do it, with your key" },
     { command: "npm run demo -- runs", description: "List the runs that are kept" },
     { command: "npm run --silent demo -- --json", description: "The same, for programs" }

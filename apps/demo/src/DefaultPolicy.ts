@@ -32,6 +32,7 @@ export const policy: Permissions.Policy = {
     },
     { name: "edits", action: "allow", tools: ["write_file", "edit_file"], when: { path: { inside: ["."] } } },
     { name: "tests", action: "allow", tools: ["run_tests"] },
+    { name: "workers", action: "allow", tools: ["delegate"] },
     {
       name: "git reads",
       action: "allow",

@@ -1,5 +1,5 @@
 /**
- * The demo: starts or resumes a Run of the repairer, shows it while it happens, then looks for itself whether the project is
+ * The demo: starts or resumes a Run of the repairer, or of a team,, shows it while it happens, then looks for itself whether the project is
  * repaired, and whether the journal proves what the scenario is about.
  */
 import { type Agent, type CheckpointStore, ModelInfo, Run } from "@waystone/core"
@@ -9,10 +9,11 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
-import type { Repairer } from "./Agent.ts"
+import type { DemoAgent } from "./Agent.ts"
 import { Rules } from "./approval/Rules.ts"
 import { again } from "./model/Choice.ts"
 import { Chosen } from "./model/Models.ts"
+import * as Calls from "./Calls.ts"
 import { Project } from "./Project.ts"
 import * as ProjectPath from "./ProjectPath.ts"
 import * as Rejected from "./Rejected.ts"
@@ -29,7 +30,7 @@ import { type OutputClosed, View } from "./View.ts"
 
 /** What it runs on. */
 export type Services =
-  | Agent.Services<Repairer>
+  | Agent.Services<DemoAgent>
   | CommandRunner.CommandRunner
   | Folder.Folder
   | Project
@@ -45,7 +46,7 @@ export type DemoError =
   | Run.EventsError
 
 export interface Input {
-  readonly agent: Repairer
+  readonly agent: DemoAgent
   readonly runId: string
   /** What a new Run is to do; a Run that is there goes on with its own. */
   readonly begin: { readonly _tag: "Start"; readonly task: string } | Resumed
@@ -78,7 +79,7 @@ export const run = Effect.fnUntraced(function* (input: Input): Effect.fn.Return<
     model,
     scripted: (yield* Chosen)._tag === "Offline",
     ...about,
-    ...(resumed ? { resumed } : undefined)
+    ...(resumed ? { resumed: yield* lastReply(runId) } : undefined)
   })
   const before = yield* original === undefined ? Snapshot.take : Snapshot.of(original)
   // Whatever happens from here on, only a Run that has ended loses its folder.
@@ -235,13 +236,25 @@ const testObjections = (tests: Result.Result<RunTests.TestRun, RunTests.TestsUna
 const changedTests = (changes: ReadonlyArray<Snapshot.Change>): ReadonlyArray<string> =>
   changes.filter(({ path }) => ProjectPath.isTest(path)).map(({ path }) => `A test was changed: ${path}.`)
 
+/** What the model asked for last. */
+const lastReply = (runId: string) =>
+  Effect.map(events(runId), (all) => {
+    const calls = Calls.asked(all)
+    const turn = calls.at(-1)?.callId.split(".")[0]
+    return calls
+      .filter(({ callId }) => callId.split(".")[0] === turn)
+      .map(({ arguments: given, callId, name }) => ({ callId, name, arguments: given }))
+  })
+
+const events = (runId: string) =>
+  Effect.map(Stream.runCollect(Run.events(runId, { follow: false })), (entries) => entries.map(({ event }) => event))
+
 /** Only what is stored and what lies in the folder counts, not what was shown. */
 const prove = Effect.fnUntraced(function* ({ name, prove }: Scenario, { changes, folder, repaired, runId }: Verified) {
-  const entries = yield* Stream.runCollect(Run.events(runId))
-  const claims = prove(
-    entries.map(({ event }) => event),
-    { changes, writes: yield* WriteRecord.read(folder) }
-  )
+  const below = yield* Run.list({ parent: runId })
+  const others = yield* Effect.forEach(below, ({ runId }) => Effect.map(events(runId), (all) => [runId, all] as const))
+  const seen = { changes, writes: yield* WriteRecord.read(folder), below: new Map(others) }
+  const claims = prove(yield* events(runId), seen)
   const all = [...claims, { claim: "the project is repaired", holds: repaired }]
   const failed = all.filter(({ holds }) => !holds)
   const proof: Proof = {

@@ -1,11 +1,11 @@
 /**
- * Begins a Run of the repairer, or goes on with one, and fails unless everything is as it should be.
+ * Begins a Run of the repairer or of a team, or goes on with one, and fails unless everything is as it should be.
  */
 import { Run, RunError } from "@waystone/core"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
-import { repairer, task as repairTask } from "./Agent.ts"
+import * as Agent from "./Agent.ts"
 import { NotRepaired, Unusable } from "./Complaint.ts"
 import * as Demo from "./Demo.ts"
 import { isThere, Project } from "./Project.ts"
@@ -24,8 +24,8 @@ export interface Wanted {
 }
 
 /** Starts a Run on what is provided; fails if the project is not repaired, or the scenario is not proven. */
-export const start = Effect.fnUntraced(function* ({ runId, scenario, task = repairTask }: Wanted) {
-  const agent = repairer(scenario?.firstPart)
+export const start = Effect.fnUntraced(function* ({ runId, scenario, task = Agent.task }: Wanted) {
+  const agent = scenario?.team === true ? Agent.planner() : Agent.repairer(scenario?.firstPart)
   return yield* judged(Demo.run({ agent, runId, begin: { _tag: "Start", task }, scenario }))
 })
 
@@ -59,7 +59,7 @@ export const resume = Effect.fnUntraced(function* ({
   const driven = Effect.gen(function* () {
     const without = yield* Rules.left(runId, found.rules, newRules)
     const begin = { _tag: "Resume", task: found.task, reopen: found.rejected, without } as const
-    return yield* judged(Demo.run({ agent: repairer(), runId, begin, scenario }))
+    return yield* judged(Demo.run({ agent: found.agent, runId, begin, scenario }))
   })
   return yield* Effect.provide(driven, all).pipe(
     Effect.catchTag("KeyMissing", ({ message }) =>
@@ -73,31 +73,38 @@ export const resume = Effect.fnUntraced(function* ({
  * It ends also where its folder is gone.
  */
 export const finish = Effect.fnUntraced(function* ({ runId, store }: Pick<Again, "runId" | "store">) {
-  const { session } = yield* Effect.provide(Effect.tap(Run.get(runId), ours), Layers.looking(store))
+  const { agent, info } = yield* Effect.provide(agentOf(runId), Layers.looking(store))
+  const { session } = info
   const there = session !== undefined && (yield* isThere(session))
   const project = there ? Project.again(session, runId) : Project.gone(session ?? "")
   const services = Layers.layer({ project, store, model: offline })
   // Nothing is begun any more, so it does not matter which rules hold.
   const without = yield* Effect.provide(Rules.ofRun(runId), Layers.looking(store))
-  yield* Run.resume(repairer(), { runId, by: "user", without }).pipe(
+  yield* Run.resume(agent, { runId, by: "user", without }).pipe(
     Effect.catchReason("Retryable", "RunBusy", () => Effect.void),
     Effect.provide(services)
   )
 })
 
-/** Fails if another agent made it. */
-const ours = ({ agent, runId }: Run.RunInfo) =>
-  agent === repairer().name
-    ? Effect.void
-    : new Unusable({ message: `run ${runId} is one of the agent ${agent}: this demo has ${repairer().name} alone.` })
+/** The agent that a Run goes on with. Fails if another program made it, or if it is a worker's: then its root goes on. */
+export const agentOf = Effect.fnUntraced(function* (runId: string) {
+  const info = yield* Run.get(runId)
+  const { parent } = info
+  if (parent !== undefined) {
+    return yield* new RunError.Fatal({ reason: new RunError.RunIsChild({ runId, rootId: parent.rootId }) })
+  }
+  const agent = Agent.named(info.agent)
+  if (agent !== undefined) return { agent, info }
+  const message = `run ${runId} is one of the agent ${info.agent}: this demo has ${Agent.names.join(" and ")} alone.`
+  return yield* new Unusable({ message })
+})
 
 const judged = <E, R>(good: Effect.Effect<boolean, E, R>) =>
   Effect.flatMap(good, (good) => (good ? Effect.void : Effect.fail(new NotRepaired())))
 
 /** What is needed to go on with it, or why that cannot be. */
 const look = Effect.fnUntraced(function* (runId: string, elsewhere: string | undefined) {
-  const info = yield* Run.get(runId)
-  yield* ours(info)
+  const { agent, info } = yield* agentOf(runId)
   const { command } = yield* Keeping
   const driver = yield* Status.driver(info)
   if (driver !== undefined) {
@@ -116,7 +123,7 @@ const look = Effect.fnUntraced(function* (runId: string, elsewhere: string | und
   const rejected = status === "failed" && Rejected.is(yield* last(info))
   const task = Status.taskOf((yield* accepted(runId)).task)
   const rules = yield* Rules.ofRun(runId)
-  return { folder: session, task, rejected, rules, command: command(`resume ${runId}`) }
+  return { agent, folder: session, task, rejected, rules, command: command(`resume ${runId}`) }
 })
 
 /** The first event of every Run. */
@@ -127,7 +134,7 @@ export const accepted = Effect.fnUntraced(function* (runId: string) {
 })
 
 /** The last event of a Run that has ended. */
-const last = ({ runId, seq }: Run.RunInfo) =>
+const last = ({ runId, seq }: Pick<Run.RunInfo, "runId" | "seq">) =>
   Effect.map(
     Stream.runLast(Run.events(runId, { after: seq - 1, follow: false })),
     (last) => Option.getOrUndefined(last)?.event

@@ -16,7 +16,7 @@ import { OwnGuard } from "./approval/OwnGuard.ts"
 import * as Policy from "./approval/Policy.ts"
 import { Rules } from "./approval/Rules.ts"
 import * as TerminalApprover from "./approval/TerminalApprover.ts"
-import { budget, type Repairer } from "./Agent.ts"
+import { budget, type DemoAgent } from "./Agent.ts"
 import * as DefaultPolicy from "./DefaultPolicy.ts"
 import type { Choice } from "./model/Choice.ts"
 import * as Models from "./model/Models.ts"
@@ -29,7 +29,7 @@ import * as Tracing from "./Tracing.ts"
 
 export type Platform = FileSystem | Path.Path | ChildProcessSpawner | Terminal
 export type Provided =
-  | Agent.Services<Repairer>
+  | Agent.Services<DemoAgent>
   | CommandRunner.CommandRunner
   | Folder.Folder
   | Project

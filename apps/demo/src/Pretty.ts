@@ -6,7 +6,8 @@ import type { RunEvent, RunUpdate } from "@waystone/core"
 import { FileTools } from "@waystone/tools"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import { budget } from "./Agent.ts"
+import { budget, delegate, Job } from "./Agent.ts"
+import type * as Calls from "./Calls.ts"
 import * as ModelName from "./model/ModelName.ts"
 import * as Resting from "./Resting.ts"
 import * as RunTests from "./RunTests.ts"
@@ -24,7 +25,14 @@ export interface Printed {
   /** Blanks at the end of what the model has said so far. */
   readonly gap: string
   /** Calls of the last reply, by call id: what they look like and when they started. */
-  readonly calls: ReadonlyMap<string, { readonly label: string; readonly startedAt?: number }>
+  readonly calls: ReadonlyMap<string, Call>
+}
+
+interface Call {
+  readonly label: string
+  /** What a worker is called whose Run this call began. */
+  readonly worker?: string
+  readonly startedAt?: number
 }
 
 export const nothing: Printed = { column: 0, gap: "", calls: new Map() }
@@ -57,16 +65,12 @@ const worded = (style: Style, printed: Printed, shown: Shown): readonly [Printed
     }
     case "ToolProgress":
       return lines(printed, [style.dim(`    ${JSON.stringify(shown.value)}`)])
-    case "ChildProgress": {
-      const { path, update } = shown
-      return update._tag === "CallStarted"
-        ? lines(printed, [style.dim(`    ${path.join(" › ")} … ${update.name}`)])
-        : [printed, ""]
-    }
+    case "ChildProgress":
+      return below(style, printed, shown)
     case "Committed":
       return committed(style, printed, shown.event)
     case "Began":
-      return lines(printed, began(style, shown))
+      return lines({ ...printed, calls: new Map(shown.resumed?.map(labelled)) }, began(style, shown))
     case "Ended":
       return lines(printed, ["", ...ended(style, shown)])
     case "Failed":
@@ -116,6 +120,49 @@ const delta = (printed: Printed, text: string, mark: (text: string) => string): 
   return [{ ...printed, column, gap: text.slice(words.length) }, lead + mark(words)]
 }
 
+/** What a worker does: whole lines that begin with its name, since others print beside it. */
+const below = (
+  style: Style,
+  printed: Printed,
+  { path, update }: RunUpdate.ChildProgress
+): readonly [Printed, string] => {
+  const way = `${path.join("/")}/`
+  const who = path.map((id, depth) => printed.calls.get([...path.slice(0, depth), id].join("/"))?.worker ?? id)
+  const said = (now: Printed, ...texts: ReadonlyArray<string>) =>
+    lines(
+      now,
+      texts.map((text) => `    ${style.cyan(`${who.join(" › ")} │`)} ${text}`)
+    )
+  if (update._tag === "TryFailed") return said(printed, style.red(`✗ the model call failed: ${update.failure.message}`))
+  if (update._tag !== "Committed") return [printed, ""]
+  const { event } = update
+  switch (event._tag) {
+    case "TurnCompleted": {
+      const calls = new Map([...printed.calls, ...[...labels(event)].map(([id, call]) => [way + id, call] as const)])
+      const text = event.reply.map((part) => (part.type === "text" ? part.text : "")).join("")
+      return text === "" ? [{ ...printed, calls }, ""] : said({ ...printed, calls }, ...text.split("\n"))
+    }
+    case "ToolCallStarted":
+      return [started(printed, event, way), ""]
+    case "ToolCallCompleted":
+      return said(printed, result(style, printed.calls.get(way + event.callId), event))
+    default:
+      return [printed, ""]
+  }
+}
+
+const started = (printed: Printed, { at, callId, name }: RunEvent.Of<"ToolCallStarted">, way = ""): Printed => {
+  const call = printed.calls.get(way + callId) ?? { label: name }
+  return { ...printed, calls: new Map(printed.calls).set(way + callId, { ...call, startedAt: at }) }
+}
+
+const result = (style: Style, call: Call | undefined, event: RunEvent.Of<"ToolCallCompleted">): string => {
+  const startedAt = event.startedAt ?? call?.startedAt
+  const took = startedAt === undefined ? "" : style.dim(` ${event.at - startedAt} ms`)
+  const mark = event.isFailure ? style.red("✗") : style.green("✓")
+  return `${mark} ${style.cyan(call?.label ?? event.name)}${took}  ${outcome(event)}`
+}
+
 const committed = (style: Style, printed: Printed, event: RunEvent.RunEvent): readonly [Printed, string] => {
   switch (event._tag) {
     case "TurnStarted":
@@ -124,18 +171,10 @@ const committed = (style: Style, printed: Printed, event: RunEvent.RunEvent): re
       return lines({ ...printed, calls: labels(event) }, [style.dim(`  ${tokens(event.usage)}`)])
     case "TurnFailed":
       return lines(printed, [style.red(`  the model call failed: ${event.failure.message}`)])
-    case "ToolCallStarted": {
-      const label = printed.calls.get(event.callId)?.label ?? event.name
-      const calls = new Map(printed.calls).set(event.callId, { label, startedAt: event.at })
-      return [{ ...printed, calls }, ""]
-    }
-    case "ToolCallCompleted": {
-      const call = printed.calls.get(event.callId)
-      const startedAt = event.startedAt ?? call?.startedAt
-      const took = startedAt === undefined ? "" : style.dim(` ${event.at - startedAt} ms`)
-      const mark = event.isFailure ? style.red("✗") : style.green("✓")
-      return lines(printed, [`  ${mark} ${style.cyan(call?.label ?? event.name)}${took}  ${outcome(event)}`])
-    }
+    case "ToolCallStarted":
+      return [started(printed, event), ""]
+    case "ToolCallCompleted":
+      return lines(printed, [`  ${result(style, printed.calls.get(event.callId), event)}`])
     default:
       return [printed, ""]
   }
@@ -147,8 +186,20 @@ const labels = ({ reply, turn }: RunEvent.Of<"TurnCompleted">): Printed["calls"]
     reply
       .filter((part) => part.type === "tool-call")
       .filter(({ providerExecuted }) => !providerExecuted)
-      .map(({ name, params }, index) => [`t${turn}.${index}`, { label: `${name}${argument(params)}` }])
+      .map(({ name, params }, index) => labelled({ callId: `t${turn}.${index}`, name, arguments: params }))
   )
+
+const labelled = ({ arguments: given, callId, name }: Pick<Calls.Call, "callId" | "name" | "arguments">) =>
+  [callId, { label: `${name}${argument(given)}`, ...workerOf(name, given) }] as const
+
+/** A worker has the name of the file whose tests are its own. */
+const workerOf = (name: string, params: unknown): Pick<Call, "worker"> | undefined =>
+  name === delegate.name
+    ? Option.getOrUndefined(
+        Option.map(Worker(params), ({ tests }) => ({ worker: /([^/.]+)[^/]*$/.exec(tests)?.[1] ?? tests }))
+      )
+    : undefined
+const Worker = Schema.decodeUnknownOption(Job)
 
 /** What a call is about, if its arguments name it. */
 const About = Schema.decodeUnknownOption(
@@ -156,14 +207,15 @@ const About = Schema.decodeUnknownOption(
     Schema.Struct({ path: Schema.String }),
     Schema.Struct({ files: Schema.Array(Schema.Struct({ path: Schema.String })) }),
     Schema.Struct({ pattern: Schema.String }),
-    Schema.Struct({ command: Schema.String })
+    Schema.Struct({ command: Schema.String }),
+    Schema.Struct({ tests: Schema.String })
   ])
 )
 const argument = (params: unknown): string =>
   Option.match(About(params), {
     onNone: () => "",
     onSome: (about) =>
-      ` ${head("path" in about ? about.path : "files" in about ? about.files.map(({ path }) => path).join(", ") : "pattern" in about ? about.pattern : about.command)}`
+      ` ${head("path" in about ? about.path : "files" in about ? about.files.map(({ path }) => path).join(", ") : "pattern" in about ? about.pattern : "tests" in about ? about.tests : about.command)}`
   })
 
 const decoded = <S extends Schema.Top & { readonly DecodingServices: never }>(
@@ -185,6 +237,7 @@ const said: ReadonlyMap<string, (result: unknown) => Option.Option<string>> = ne
     ({ matches, truncated }) => `${matches.length} matches${truncated ? " and more" : ""}`
   ),
   decoded(FileTools.WriteFile, ({ created }) => (created ? "created" : "written")),
+  decoded(delegate, (text) => head(text.replaceAll("\n", " "))),
   decoded(FileTools.EditFile, ({ line }) => `changed at line ${line}`),
   decoded(RunTests.RunTests, ({ exit_code, report, status }) =>
     status === "timed-out"
@@ -216,7 +269,9 @@ const began = (
   { folder, model, resumed, runId, scenario, scripted, source, task }: Began
 ): ReadonlyArray<string> => [
   style.bold(
-    resumed ? "Waystone demo: a run goes on where it was." : "Waystone demo: a coding agent repairs a Node project."
+    resumed !== undefined
+      ? "Waystone demo: a run goes on where it was."
+      : "Waystone demo: a coding agent repairs a Node project."
   ),
   scripted
     ? "No key is needed: the model's words are scripted; files, tests, loop and events are real."

@@ -19,10 +19,15 @@ import * as Bugs from "./Bugs.ts"
 
 /** The project that comes with the demo. */
 export const bundled = fileURLToPath(new URL("../project", import.meta.url))
+/** What is laid over it where a team works: a second module, with a bug of its own. */
+const forTeams = fileURLToPath(new URL("../team", import.meta.url))
 
 export type Source =
-  /** A temporary copy, which is removed when its Run has ended; `bug` takes the place of the one that it comes with. */
-  | { readonly _tag: "Bundled"; readonly bug?: Bugs.Bug }
+  /**
+   * A temporary copy, which is removed when its Run has ended; `bug` takes the place of the one that it comes with, and
+   * for a `team` it has a second one, in another file.
+   */
+  | { readonly _tag: "Bundled"; readonly bug?: Bugs.Bug; readonly team?: true }
   | { readonly _tag: "InPlace"; readonly folder: string }
   /** A copy that is kept, so that the work can be looked at. */
   | { readonly _tag: "Copy"; readonly folder: string }
@@ -94,6 +99,7 @@ const scratch = Effect.fnUntraced(function* (source: Extract<Source, { readonly 
   const project = yield* temporary(source, base, false)
   yield* fs.writeFileString(paths.join(base, mark), runId)
   yield* fs.copy(bundled, project.original)
+  if (source.team === true) yield* fs.copy(forTeams, project.original, { overwrite: true })
   if (source.bug !== undefined) yield* planted(source.bug)(project.original)
   yield* fs.copy(project.original, project.folder)
   return project

@@ -46,13 +46,20 @@ export const TestRun = Schema.Struct({
 })
 export type TestRun = typeof TestRun.Type
 
+/** What begins with `-` would be an option of the runner. */
+const File = Schema.String.check(Schema.isPattern(/^[^-\0][^\0]*$/))
+
 /**
  * Idempotent: it runs the project's code, so it is not Readonly, but running the tests of a working copy once more does
  * no harm. A Run that died meanwhile runs them again; as an unsafe tool it would ask a person first.
  */
 export const RunTests = Tool.make("run_tests", {
-  description: "Run the project's tests. Failing tests are a result, not an error",
-  parameters: Schema.Struct({}),
+  description: "Run the project's tests, or those of some files alone. Failing tests are a result, not an error",
+  parameters: Schema.Struct({
+    files: Schema.optionalKey(
+      Schema.Array(File).check(Schema.isMinLength(1)).annotate({ description: "Test files; default all" })
+    )
+  }),
   success: TestRun,
   failure: TestsUnavailable
 })
@@ -66,18 +73,23 @@ export const toolkit = Toolkit.make(RunTests)
 export const layer = toolkit.toLayer(
   Effect.gen(function* () {
     const context = yield* Effect.context<CommandRunner.CommandRunner | Folder.Folder>()
-    return toolkit.of({ run_tests: () => Effect.provideContext(run, context) })
+    return toolkit.of({ run_tests: ({ files }) => Effect.provideContext(only(files ?? []), context) })
   })
 )
 
 /** All tests of the project, once. */
-export const run: Effect.Effect<TestRun, TestsUnavailable, CommandRunner.CommandRunner | Folder.Folder> = Effect.gen(
-  function* () {
+export const run: Ran = Effect.suspend(() => only([]))
+
+type Ran = Effect.Effect<TestRun, TestsUnavailable, CommandRunner.CommandRunner | Folder.Folder>
+
+/** The tests of these files, as the script of the project runs them; all where none is named. */
+const only = (files: ReadonlyArray<string>): Ran =>
+  Effect.gen(function* () {
     const { root } = yield* Folder.Folder
     const runner = yield* CommandRunner.CommandRunner
     const script = yield* testScript
     const { exitCode, leftRunning, output, status } = yield* runner.run({
-      argv: [process.execPath, ...(script === undefined ? ["--test"] : ["--run", "test"])],
+      argv: [process.execPath, ...arguments_(script, files)],
       cwd: root,
       env: { PATH: [dirname(process.execPath), process.env["PATH"] ?? ""].join(delimiter), ...options(script) },
       timeout: yield* Limit,
@@ -92,8 +104,10 @@ export const run: Effect.Effect<TestRun, TestsUnavailable, CommandRunner.Command
       ...(report === undefined ? undefined : { report }),
       left_running: leftRunning.map(({ command, pid }) => `${pid} ${command}`)
     }
-  }
-).pipe(Effect.catchTag("CommandUnavailable", ({ message }) => Effect.fail(new TestsUnavailable({ message }))))
+  }).pipe(Effect.catchTag("CommandUnavailable", ({ message }) => Effect.fail(new TestsUnavailable({ message }))))
+
+const arguments_ = (script: string | undefined, files: ReadonlyArray<string>): ReadonlyArray<string> =>
+  script === undefined ? ["--test", ...files] : ["--run", "test", ...(files.length === 0 ? [] : ["--", ...files])]
 
 /** `--test-reporter` of the script's own leaves no room for another one. */
 const options = (script: string | undefined): Readonly<Record<string, string>> =>

@@ -3,6 +3,7 @@
  * what a scenario has proven.
  */
 import type { ModelInfo, Run, RunUpdate } from "@waystone/core"
+import type * as Calls from "./Calls.ts"
 import type { Source } from "./Project.ts"
 import type { Change } from "./Snapshot.ts"
 import type { Report } from "./Tap.ts"
@@ -18,8 +19,8 @@ export interface Began {
   readonly scripted: boolean
   /** What is about to be done to the Run, if something is. */
   readonly scenario?: { readonly name: string; readonly says: string }
-  /** The Run was there before and goes on. */
-  readonly resumed?: true
+  /** The Run was there before and goes on, with the calls of its last reply. */
+  readonly resumed?: ReadonlyArray<Pick<Calls.Call, "callId" | "name" | "arguments">>
 }
 
 /** A call runs for long. */

@@ -9,13 +9,14 @@ import * as Schema from "effect/Schema"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
-import { repairer } from "../Agent.ts"
 import * as Asked from "../approval/Asked.ts"
 import { person } from "../approval/Policy.ts"
 import * as Rules from "../approval/Rules.ts"
 import { spoken, Unusable } from "../Complaint.ts"
+import * as Drive from "../Drive.ts"
 import * as Layers from "../Layers.ts"
 import { Keeping } from "../Stores.ts"
+import * as CallPath from "./CallPath.ts"
 import { printer, said } from "./Print.ts"
 import * as Options from "./Options.ts"
 
@@ -28,7 +29,10 @@ export const approvals = Command.make("approvals", {}, () =>
     const { command, found } = yield* Effect.provide(
       Effect.gen(function* () {
         const runs = yield* Run.list({ status: ["waiting", "running"], waiting: "approval", limit: maxRuns })
-        const all = yield* Effect.forEach(runs, ({ runId }) => Run.get(runId))
+        const all = yield* Effect.forEach(
+          runs.filter(({ parent }) => parent === undefined),
+          ({ runId }) => Run.get(runId)
+        )
         const { command } = yield* Keeping
         return { command, found: all.flatMap(({ runId, waiting }) => open(waiting).map((wait) => ({ runId, wait }))) }
       }),
@@ -43,19 +47,22 @@ export const approvals = Command.make("approvals", {}, () =>
       json: undefined,
       lines: (style) =>
         found.flatMap(({ runId, wait }) => [
-          ...Asked.lines(wait, style),
-          `  ${command(`approve ${runId} ${wait.id}`)}`,
-          `  ${command(`deny ${runId} ${wait.id} --reason …`)}`
+          ...Asked.lines({ ...wait, id: CallPath.of(wait) }, style),
+          `  ${command(`approve ${runId} ${CallPath.of(wait)}`)}`,
+          `  ${command(`deny ${runId} ${CallPath.of(wait)} --reason …`)}`
         ])
     })
   }).pipe(spoken)
 ).pipe(Command.withDescription("List the calls of all Runs that wait for a person's yes or no, and how to give it"))
 
+/** A worker's question is its root's as well: it is listed there, with the way to it. */
 const open = (waiting: ReadonlyArray<Outcome.Waiting>) =>
   waiting.flatMap((wait) => (wait.kind === "approval" ? [wait] : []))
 
 const call = Argument.String("call").pipe(
-  Argument.withDescription("The id of the call, as `approvals` or `show` names it")
+  Argument.withDescription(
+    "The id of the call, as `approvals` or `show` names it; t2.0/t1.3 is call t1.3 of the worker that t2.0 began"
+  )
 )
 
 const Json = Schema.fromJsonString(Schema.Json)
@@ -117,7 +124,7 @@ export const answer = Command.make(
 
 const answering = Effect.fnUntraced(function* (
   runId: string,
-  callId: string,
+  call: string,
   answer: (digest: string, kind: Outcome.Waiting["kind"] | undefined) => RunEvent.Answer
 ) {
   const { json, store } = yield* Options.kept
@@ -125,15 +132,16 @@ const answering = Effect.fnUntraced(function* (
   const by = person()
   const goOn = yield* Effect.provide(
     Effect.gen(function* () {
-      const { deferred, waiting } = yield* Run.get(runId)
-      const wait = waiting.find(({ id }) => id === callId)
-      const digest = wait?.digest ?? deferred.find(({ id }) => id === callId)?.digest ?? ""
-      yield* Run.answer(repairer(), { runId, callId, by, answer: answer(digest, wait?.kind) })
+      const { agent, info } = yield* Drive.agentOf(runId)
+      const { callId, path } = CallPath.parse(call)
+      const wait = info.waiting.find((one) => CallPath.of(one) === call)
+      const digest = wait?.digest ?? info.deferred.find(({ id }) => id === call)?.digest ?? ""
+      yield* Run.answer(agent, { runId, callId, ...path, by, answer: answer(digest, wait?.kind) })
       const rules = Rules.reminder(yield* Rules.ofRun(runId))
       return (yield* Keeping).command(`resume ${runId}`) + rules
     }),
     Layers.looking(store)
   )
   const line = `Answered by ${by}. Whoever waits for it at a terminal goes on now; if nobody does: ${goOn}`
-  yield* print(said(line, { _tag: "Answered", runId, callId, by, goOn }))
+  yield* print(said(line, { _tag: "Answered", runId, callId: call, by, goOn }))
 })

@@ -8,6 +8,7 @@ import * as Stream from "effect/Stream"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { spoken, Unusable } from "../Complaint.ts"
+import * as Drive from "../Drive.ts"
 import * as Layers from "../Layers.ts"
 import * as Project from "../Project.ts"
 import { newRunId } from "../RunId.ts"
@@ -71,7 +72,7 @@ interface Wanted {
 }
 
 const forked = Effect.fnUntraced(function* ({ at: asked, named, runId }: Wanted) {
-  const { session } = yield* Run.get(runId)
+  const { session } = (yield* Drive.agentOf(runId)).info
   const at = yield* asked === undefined ? settled(runId) : checkpoint(runId, asked)
   const id = yield* newRunId
   const { folder, remove } = yield* named === undefined

@@ -54,15 +54,17 @@ export const runs = Command.make(
       return yield* print({ json: undefined, lines: () => Words.table(rows) })
     }).pipe(spoken)
 ).pipe(
-  Command.withDescription("List the Runs that are kept: id, status and what it waits for, agent, turns, age, folder"),
+  Command.withDescription(
+    "List the Runs that are kept: id, status and what it waits for, agent, turns, age, folder. Those of workers stand in `show` of their root"
+  ),
   Command.withExamples([
     { command: "npm run demo -- runs --status waiting", description: "Which Runs wait for somebody" }
   ])
 )
 
-/** The latest ones, latest first. A store lists the oldest first, so all pages are looked at. */
+/** The latest ones, latest first; those of workers are told of by `show` of their root. A store lists the oldest first, so all pages are looked at. */
 const listed = Effect.fnUntraced(function* (status: Status.Status | undefined, limit: number) {
-  const filter = status === undefined ? {} : { status }
+  const filter = { parent: null, ...(status === undefined ? undefined : { status }) }
   let latest: ReadonlyArray<Run.RunInfo> = []
   let after: Run.ListInput["after"]
   while (true) {

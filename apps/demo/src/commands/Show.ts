@@ -29,9 +29,9 @@ export const show = Command.make("show", { run: Options.run }, ({ run }) =>
     const found = yield* Effect.provide(details(run), Layers.looking(store))
     const spans = json ? [] : yield* Effect.provide(traced(run), Layers.looking(store))
     const now = yield* Clock.currentTimeMillis
-    const { calls, goOn, info, model, task, waits } = found
+    const { below, calls, goOn, info, model, task, waits } = found
     yield* print({
-      json: { _tag: "Run", ...info, waiting: waits, task, model, goOn, calls },
+      json: { _tag: "Run", ...info, waiting: waits, task, model, goOn, calls, below: below.map(({ info }) => info) },
       lines: (style) => [...Words.detailed(found, now)(style), ...Waterfall.lines(spans, { columns, style })]
     })
   }).pipe(spoken)
@@ -46,6 +46,7 @@ const details = Effect.fnUntraced(function* (runId: string) {
   const entries = yield* Stream.runCollect(Run.events(runId, { follow: false }))
   const task = Status.taskOf((yield* Drive.accepted(runId)).task)
   const calls = Calls.asked(entries.map(({ event }) => event))
+  const below = yield* Run.list({ parent: runId })
   const { command } = yield* Keeping
   const last = entries.map(({ event }) => event).findLast((event) => event._tag === "TurnStarted")
   // Without --model the scripted model would go on with what a real one has begun.
@@ -60,6 +61,9 @@ const details = Effect.fnUntraced(function* (runId: string) {
     status: yield* Status.worded(info),
     task,
     calls,
+    below: yield* Effect.forEach(below, (info) =>
+      Effect.map(Status.worded(info), (status): Words.Listed => ({ info, status }))
+    ),
     waits,
     ...(last === undefined ? undefined : { model: modelOf(last) }),
     ...goOn

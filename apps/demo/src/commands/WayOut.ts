@@ -2,6 +2,7 @@
  * Says of each thing that a Run waits for how it goes on.
  */
 import type { Run, RunEvent } from "@waystone/core"
+import * as CallPath from "./CallPath.ts"
 
 type Wait = Run.RunInfo["waiting"][number]
 
@@ -24,7 +25,8 @@ export interface Known {
 
 /** One sentence. */
 export const of = ({ checkpoints, command, entries, goOn, runId }: Known, wait: Wait): string => {
-  const { id, kind } = wait
+  const { kind } = wait
+  const id = CallPath.of(wait)
   switch (kind) {
     case "paused":
       return `to go on: ${goOn}`
@@ -35,7 +37,10 @@ export const of = ({ checkpoints, command, entries, goOn, runId }: Known, wait: 
     case "external":
       return `to answer: ${command(`answer ${runId} ${id} <json>`)}`
     case "in-doubt": {
-      const started = entries.findLast(({ event }) => event._tag === "ToolCallStarted" && event.callId === id)?.seq ?? 0
+      // Of a worker's call, the one of its root that began the worker.
+      const own = id.split("/")[0]
+      const started =
+        entries.findLast(({ event }) => event._tag === "ToolCallStarted" && event.callId === own)?.seq ?? 0
       const before = checkpoints.findLast((seq) => seq < started)
       const again = before === undefined ? [] : [`to make the call again: ${command(`fork ${runId} --at ${before}`)}`]
       return [

@@ -53,6 +53,8 @@ export interface Detailed extends Listed {
   /** A provider took no request: the command that goes on with another key or model. */
   readonly goOn?: string
   readonly calls: ReadonlyArray<Calls.Call>
+  /** The Runs of its workers. */
+  readonly below: ReadonlyArray<Listed>
   readonly waits: ReadonlyArray<Run.RunInfo["waiting"][number] & { readonly wayOut: string }>
 }
 
@@ -60,33 +62,45 @@ const width = 100
 const head = (text: string): string => (text.length <= width ? text : `${text.slice(0, width)} …`)
 
 export const detailed =
-  ({ calls, goOn, info, model, status, task, waits }: Detailed, now: number) =>
+  ({ below, calls, goOn, info, model, status, task, waits }: Detailed, now: number) =>
   ({ bold, dim, green, red }: Style) => [
     bold(`Run ${info.runId}`),
     ...table([
       ["  status", `${status}, for ${age(now - info.since)}`],
       ["  agent", `${info.agent} ${info.version}`],
+      ...(info.parent === undefined
+        ? []
+        : [["  part of", `${info.parent.rootId}, as call ${info.parent.callId} of ${info.parent.runId}`]]),
       ["  task", task],
       ["  folder", info.session ?? "unknown"],
       ...(model === undefined ? [] : [["  model", ModelName.of(model)]]),
       ["  begun", new Date(info.createdAt).toISOString()],
       ["  turns", `${info.turn}, in ${info.attempts} ${info.attempts === 1 ? "attempt" : "attempts"}`],
-      ["  tokens", `${Usage.total(info.usage) - info.usage.output} in, ${info.usage.output} out`],
+      ["  tokens", tokens(info)],
       ["  journal", `${info.seq} events`]
     ]),
-    ...waits.flatMap(({ id, kind, name, reason, since, wayOut }) => [
-      `  waits (${kind}) since ${new Date(since).toISOString()}, ${age(now - since)}: ${name ?? id}${reason === undefined ? "" : `, ${reason}`}`,
+    ...waits.flatMap(({ id, kind, name, path, reason, since, wayOut }) => [
+      `  waits (${kind}) since ${new Date(since).toISOString()}, ${age(now - since)}: ${path === undefined ? "" : `${path.join("/")} › `}${name ?? id}${reason === undefined ? "" : `, ${reason}`}`,
       `    ${wayOut}`
     ]),
     ...(goOn === undefined ? [] : [`  to go on with another key or model: ${goOn}`]),
     bold(calls.length === 0 ? "No calls" : "Calls"),
-    ...calls.map(({ arguments: given, callId, ending, isFailure, name, starts }) => {
+    ...calls.flatMap(({ arguments: given, callId, ending, isFailure, name, starts }) => {
       const mark = ending === undefined ? "…" : isFailure ? red("✗") : green("✓")
       const state = ending ?? (starts === 0 ? "not started" : "started, no result")
       const often = starts > 1 ? `, started ${starts} times` : ""
-      return `  ${mark} ${callId} ${name}  ${state}${often}  ${dim(head(JSON.stringify(given)))}`
+      return [
+        `  ${mark} ${callId} ${name}  ${state}${often}  ${dim(head(JSON.stringify(given)))}`,
+        ...below
+          .filter(({ info }) => info.parent?.callId === callId)
+          .map(
+            ({ info, status }) => `      ${info.agent} ${info.runId}: ${status}, ${info.turn} turns, ${tokens(info)}`
+          )
+      ]
     })
   ]
+
+const tokens = ({ usage }: Run.RunInfo): string => `${Usage.total(usage) - usage.output} in, ${usage.output} out`
 
 /** One stored event. */
 export const event =

@@ -3,7 +3,7 @@
  */
 import { FileTools } from "@waystone/tools"
 import type * as Schema from "effect/Schema"
-import { task as repairTask } from "../Agent.ts"
+import { delegate, task as repairTask } from "../Agent.ts"
 import * as ProjectPath from "../ProjectPath.ts"
 import { RunTests } from "../RunTests.ts"
 import type { Failure } from "../Tap.ts"
@@ -31,7 +31,11 @@ const maxRefusals = 2
 
 const { EditFile, ListFiles, ReadFiles } = FileTools
 const list: Call = { name: ListFiles.name, parameters: {} }
-const tests: Call = { name: RunTests.name, parameters: {} }
+/** Of a worker: those that it was told of, since others are repairing the rest. */
+const tests = ({ task }: Memory): Call => {
+  const own = task === undefined ? null : /^Make the tests in (\S+) pass\./.exec(task)
+  return { name: RunTests.name, parameters: own?.[1] === undefined ? {} : { files: [own[1]] } }
+}
 /** One file a call: several would share the room that there is. */
 const read = (path: string): Call => ({ name: ReadFiles.name, parameters: { files: [{ path }] } })
 
@@ -43,11 +47,43 @@ export const decide = (memory: Memory): Reply => {
   }
   if (foreign)
     return giveUp(memory, "I read what Node's own test runner reports, and these tests report nothing of it.")
-  const calls = [...(files === undefined ? [list] : []), ...(report === undefined ? [tests] : [])]
+  const calls = [...(files === undefined ? [list] : []), ...(report === undefined ? [tests(memory)] : [])]
   if (calls.length > 0) return { text: `${complaint(refused)}${opening(memory)}`, calls }
   const reply = consider(memory)
   return reply.calls.length === 0 ? reply : { ...reply, text: `${complaint(refused)}${reply.text}` }
 }
+
+/** As the planner of a team: finds out what is wrong, and lets one worker repair each file of tests that fails. */
+export const plan = (memory: Memory): Reply => {
+  const { files, foreign, refused, report, told } = memory
+  if (refused !== undefined && refused.times >= maxRefusals) {
+    return answer(`${surrendering}: ${refused.tool} did not do what I asked, twice (${refused.message}).`)
+  }
+  if (foreign) return answer(`${surrendering}: these tests report nothing that I can read.`)
+  if (files === undefined || (report === undefined && told.size === 0)) {
+    return { text: "I will look at what is there and run the tests.", calls: [list, tests(memory)] }
+  }
+  if (report === undefined) return { text: "Both are done. I run all tests again.", calls: [tests(memory)] }
+  const said = [...told].map(([tests, text]) => `${tests}: ${text}`).join(" ")
+  if (report.failed === 0)
+    return answer(said === "" ? "There is nothing to repair." : `${said} All together: ${Tap.summary(report)}.`)
+  const jobs = report.failures.flatMap((failure, at) => {
+    const { file } = failure
+    const isFirst = report.failures.findIndex((one) => one.file === file) === at
+    return file === undefined || !isFirst || told.has(file) ? [] : [jobOf(file, failure)]
+  })
+  if (jobs.length === 0) return answer(`${surrendering}: ${Tap.summary(report)}. ${said}`)
+  const text =
+    jobs.length === 1
+      ? "The tests of one file fail. I let a worker repair it."
+      : `The tests of ${jobs.length} files fail, and have nothing to do with each other. I let a worker repair each, at the same time.`
+  return { text, calls: jobs }
+}
+
+const jobOf = (file: string, failure: Failure): Call => ({
+  name: delegate.name,
+  parameters: { tests: file, task: said(failure, { printed: "" }) }
+})
 
 /** Takes back everything, what helped included: half a repair is none. The answer follows when that is done. */
 const giveUp = ({ edits }: Memory, why: string): Reply => {
@@ -67,7 +103,7 @@ const complaint = (refused: Memory["refused"]): string =>
 
 const opening = ({ files, task }: Memory): string => {
   if (files !== undefined) return ""
-  const known = task === undefined || task === repairTask
+  const known = task === undefined || task === repairTask || task.startsWith("Make the tests in ")
   const limits = known
     ? ""
     : "I follow a script and can only repair what tests say is wrong, so that is what I will try. "
@@ -158,7 +194,7 @@ const repair = (memory: Memory, sources: ReadonlyArray<string>, evidence: Repair
   }
   return {
     text: `${trial === undefined ? "" : "That was not it; I take it back. "}${suspicion(best)}`,
-    calls: [...(trial === undefined ? [] : [undo(trial)]), replacement(best), tests]
+    calls: [...(trial === undefined ? [] : [undo(trial)]), replacement(best), tests(memory)]
   }
 }
 

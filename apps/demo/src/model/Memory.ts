@@ -7,6 +7,7 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import type * as Prompt from "effect/ai/Prompt"
 import { FileTools } from "@waystone/tools"
+import { delegate, Job } from "../Agent.ts"
 import { RunTests, TestRun } from "../RunTests.ts"
 import type * as Tap from "../Tap.ts"
 
@@ -50,6 +51,8 @@ export interface Memory {
   readonly foreign: boolean
   /** Its own words when it gave up. */
   readonly surrender: string | undefined
+  /** What those said that it let work, by the tests that they were to repair. */
+  readonly told: ReadonlyMap<string, string>
 }
 
 /** What a surrender begins with, so that it knows it again. */
@@ -77,7 +80,8 @@ const nothing: Memory = {
   failed: new Set(),
   refused: undefined,
   foreign: false,
-  surrender: undefined
+  surrender: undefined,
+  told: new Map()
 }
 
 /** Remembers a whole prompt. */
@@ -106,10 +110,13 @@ const decode = {
   read: Schema.decodeUnknownOption(ReadFiles.successSchema),
   edit: Schema.decodeUnknownOption(EditFile.parametersSchema),
   tests: Schema.decodeUnknownOption(TestRun),
+  job: Schema.decodeUnknownOption(Job),
   refusal: Schema.decodeUnknownOption(Schema.Struct({ message: Schema.String }))
 }
 
 const remember = (memory: Memory, part: Prompt.ToolResultPart, parameters: unknown): Memory => {
+  const job = part.name === delegate.name ? Option.getOrUndefined(decode.job(parameters)) : undefined
+  if (part.isFailure && job !== undefined) return told(memory, job, `nothing came of it: ${refusal(part)}`)
   if (part.isFailure) return refused(memory, part.name, refusal(part))
   const known = Option.map(learn(memory, part, parameters), (now) =>
     now.refused?.tool === part.name && now.refused === memory.refused ? { ...now, refused: undefined } : now
@@ -132,10 +139,19 @@ const learn = (memory: Memory, { name, result }: Prompt.ToolResultPart, paramete
       return Option.map(decode.edit(parameters), (edit) => edited(memory, edit))
     case RunTests.name:
       return Option.map(decode.tests(result), (run) => tested(memory, run))
+    case delegate.name:
+      return Option.map(decode.job(parameters), (job) => told(memory, job, result))
     default:
       return Option.none()
   }
 }
+
+/** Whatever a worker says, its tests say what came of it. */
+const told = (memory: Memory, { tests }: typeof Job.Type, result: unknown): Memory => ({
+  ...memory,
+  report: undefined,
+  told: new Map(memory.told).set(tests, typeof result === "string" ? result : JSON.stringify(result))
+})
 
 /** A file that could not be read, or only in part, is not asked for again. */
 const read = (memory: Memory, file: Text): Memory =>

@@ -13,12 +13,14 @@ import type * as AiError from "effect/ai/AiError"
 import * as LanguageModel from "effect/ai/LanguageModel"
 import type * as Prompt from "effect/ai/Prompt"
 import type * as Response from "effect/ai/Response"
-import { decide, type Reply } from "./Decide.ts"
+import type * as Tool from "effect/ai/Tool"
+import { delegate } from "../Agent.ts"
+import { decide, plan, type Reply } from "./Decide.ts"
 import * as Memory from "./Memory.ts"
 
-/** The time between two pieces of text. */
+/** The time between two pieces of text: where a person watches, as fast as one reads. */
 export const Pace: Context.Reference<Duration.Input> = Context.Reference("demo/OfflineModel/Pace", {
-  defaultValue: (): Duration.Input => "12 millis"
+  defaultValue: (): Duration.Input => (process.stdout.isTTY === true ? "12 millis" : 0)
 })
 
 /** What a model can do instead of answering. */
@@ -39,20 +41,24 @@ const service = Effect.fnUntraced(function* (disturb: Disturb) {
     disturb
   )
   return yield* LanguageModel.make({
-    generateText: ({ prompt }) =>
+    generateText: ({ prompt, tools }) =>
       Effect.flatMap(next, (disturbance) =>
         disturbance === undefined
-          ? Effect.sync(() => whole(prompt, decide(Memory.of(prompt))))
+          ? Effect.sync(() => whole(prompt, answer(prompt, tools)))
           : disturbance._tag === "Hang"
             ? Effect.never
             : Effect.fail(disturbance.error)
       ),
-    streamText: ({ prompt }) =>
+    streamText: ({ prompt, tools }) =>
       Stream.unwrap(
-        Effect.map(next, (disturbance) => disturbed(streamed(prompt, decide(Memory.of(prompt))), disturbance))
+        Effect.map(next, (disturbance) => disturbed(streamed(prompt, answer(prompt, tools)), disturbance))
       ).pipe(Stream.tap(({ type }) => (type === "text-delta" ? Effect.sleep(pace) : Effect.void)))
   })
 })
+
+/** Whoever has workers plans. */
+const answer = (prompt: Prompt.Prompt, tools: ReadonlyArray<Tool.Any>): Reply =>
+  (tools.some(({ name }) => name === delegate.name) ? plan : decide)(Memory.of(prompt))
 
 const info: ModelInfo.ModelInfo = { provider: "waystone", model: "scripted-repairer" }
 

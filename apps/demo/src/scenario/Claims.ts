@@ -13,6 +13,8 @@ export interface Seen {
   readonly changes: ReadonlyArray<Change>
   /** The writes that happened, where the scenario records them. */
   readonly writes: ReadonlyArray<Write>
+  /** The journals of the Runs below, by run id. */
+  readonly below?: ReadonlyMap<string, Events>
 }
 
 /** Something that the journal shows, or does not. */

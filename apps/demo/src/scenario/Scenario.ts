@@ -25,12 +25,15 @@ import * as Calls from "../Calls.ts"
 import * as CrashProof from "./CrashProof.ts"
 import type { Disturbance } from "../model/OfflineModel.ts"
 import { RunTests, TestRun } from "../RunTests.ts"
+import * as TeamProof from "./TeamProof.ts"
 import * as WriteRecord from "./WriteRecord.ts"
 
 export interface Scenario {
   readonly name: (typeof names)[number]
   /** What is about to happen, in a sentence. */
   readonly says: string
+  /** A planner and its workers do it, on a project with two bugs. */
+  readonly team?: true
   /** How long the model may take to begin its reply. */
   readonly firstPart?: Duration.Input
   /** What the model does at its n-th request, counted from 1, instead of answering. */
@@ -42,7 +45,7 @@ export interface Scenario {
   readonly prove: (events: Events, seen?: Seen) => ReadonlyArray<Claim>
 }
 
-export const names = ["normal", "tool-failure", "rate-limit", "timeout", "crash"] as const
+export const names = ["normal", "tool-failure", "rate-limit", "timeout", "crash", "team"] as const
 
 export const get = (name: Scenario["name"]): Scenario => scenarios[name]
 
@@ -155,11 +158,34 @@ const crash: Scenario = {
   prove: CrashProof.prove(undefined)
 }
 
+const team: Scenario = {
+  name: "team",
+  says: "a planner lets two workers repair two bugs at the same time",
+  team: true,
+  prove: (events, seen = { changes: [], writes: [] }) => TeamProof.prove(events, seen)
+}
+
+/** `--scenario team --crash`: the process that dies, as soon as both workers have written a file. */
+export const teamCrash: Scenario = {
+  ...team,
+  says: `${team.says}, and the process kills itself (SIGKILL) inside an edit of each, when both files are written and no result is recorded; another one resumes`,
+  folder: (folder) =>
+    Effect.map(Ref.make(0), (written) => {
+      const after = Effect.flatMap(
+        Ref.updateAndGet(written, (n) => n + 1),
+        (n) => (n < 2 ? Effect.never : dies)
+      )
+      return WriteRecord.recorded(folder, after)
+    }),
+  prove: (events, seen = { changes: [], writes: [] }) => TeamProof.proveCrash(undefined)(events, seen)
+}
+
 /** The process that goes on after `death`: what it writes is recorded as well. */
-export const survivor = (death: CrashProof.Death): Scenario => ({
-  ...crash,
+export const survivor = (scenario: Scenario, death: CrashProof.Death): Scenario => ({
+  ...scenario,
   folder: (folder) => Effect.succeed(WriteRecord.recorded(folder)),
-  prove: CrashProof.prove(death)
+  prove: (events, seen = { changes: [], writes: [] }) =>
+    (scenario.team === true ? TeamProof.proveCrash(death) : CrashProof.prove(death))(events, seen)
 })
 
 /** Ends this process as a power cut would: nothing is flushed, no finalizer runs. */
@@ -173,7 +199,8 @@ const scenarios: { readonly [Name in Scenario["name"]]: Scenario } = {
   "tool-failure": toolFailure,
   "rate-limit": rateLimit,
   timeout,
-  crash
+  crash,
+  team
 }
 
 const failure = (reason: AiError.AiErrorReason): AiError.AiError =>
