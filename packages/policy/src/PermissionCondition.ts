@@ -170,8 +170,24 @@ const commandTest = (patterns: ReadonlyArray<string>, strict: boolean): One => {
   return (value) => {
     if (typeof value !== "string") return needsText
     const { beyond, commands } = ShellCommand.read(value)
-    if (!strict && commands.some((words) => compiled.some(({ touches }) => touches(words)))) return true
+    if (!strict && touched(compiled, commands)) return true
     if (beyond !== undefined) return { unclear: `the command is more than simple commands: ${beyond}` }
     return strict && commands.every((words) => compiled.some(({ covers }) => covers(words)))
   }
 }
+
+/** Deeper than anybody writes a command into a command into a command. */
+const deepest = 4
+
+/** True if one of the commands, or of those that stand in their words as text, may be one of the patterns. */
+const touched = (
+  patterns: ReadonlyArray<ShellCommand.Pattern>,
+  commands: ReadonlyArray<ReadonlyArray<string | undefined>>,
+  depth = 0
+): boolean =>
+  commands.some(
+    (words) =>
+      patterns.some(({ touches }) => touches(words)) ||
+      (depth < deepest &&
+        ShellCommand.texts(words).some((text) => touched(patterns, ShellCommand.read(text).commands, depth + 1)))
+  )

@@ -134,11 +134,49 @@ const literal = (word: Word): string | undefined => {
 /** A program's name without its folder. */
 export const baseOf = (program: string): string => program.slice(program.lastIndexOf("/") + 1)
 
+/** Texts among the words of a command that may be commands themselves: of `sh -c`, `ssh`, `watch`, `find -exec sh -c` and the like. */
+export const texts = (words: ReadonlyArray<string | undefined>): ReadonlyArray<string> => {
+  let runs = false
+  return words.flatMap((word, i) => {
+    const before = words[i - 1]
+    const isText =
+      word !== undefined && /\s/.test(word) && (runs || (before !== undefined && commandOption.test(before)))
+    runs ||= word !== undefined && isIndirect(word)
+    return isText ? [word] : []
+  })
+}
+
+/** `-c`, `-lc`, `--command`. */
+const commandOption = /^(?:-\w*c|--command)$/
+
+/** Options of git that stand before its verb; those of the second kind have a value, which may be a word of its own. */
+const gitFlag =
+  /^(?:-[pP]|--(?:no-pager|paginate|bare|no-replace-objects|no-lazy-fetch|no-optional-locks|no-advice|\w+-pathspecs|[\w-]+=.*))$/
+const gitOption = /^(?:-[cC]|--(?:git-dir|work-tree|namespace|exec-path|super-prefix|config-env|attr-source))$/
+
+/** Without the options that git takes before its verb. */
+const verbFirst = (words: ReadonlyArray<string | undefined>): ReadonlyArray<string | undefined> => {
+  const [program, ...rest] = words
+  if (program === undefined || baseOf(program) !== "git") return words
+  let at = 0
+  while (at < rest.length) {
+    const word = rest[at] ?? ""
+    if (gitOption.test(word)) at += 2
+    else if (gitFlag.test(word)) at += 1
+    else break
+  }
+  return [program, ...rest.slice(at)]
+}
+
 /** A pattern of a rule: words; see `PermissionPolicy`. */
 export interface Pattern {
   /** True if the pattern is about exactly this command: for rules that allow. */
   readonly covers: (words: ReadonlyArray<string | undefined>) => boolean
-  /** True if the command is, or may be, one of the pattern: for rules that ask or deny. The program's folder is ignored. */
+  /**
+   * True if the command is, or may run, one of the pattern: for rules that ask or deny. The program may stand behind others
+   * that run it (`nice`, `strace`, `find -exec`: no list of them is complete), its folder is ignored, and so are git's options
+   * before its verb.
+   */
   readonly touches: (words: ReadonlyArray<string | undefined>) => boolean
 }
 
@@ -152,16 +190,27 @@ export const pattern = (text: string): Pattern => {
     return word.startsWith("*") ? (given: string) => !given.startsWith("-") && matches(given) : matches
   })
   const fits = (count: number) => (open ? count >= fixed.length : count === fixed.length)
+  // Any word could be the program of a pattern that leaves it open.
+  const anywhere = words[0]?.includes("*") !== true
+  const isProgram = (word: string) => fixed[0]?.(word) === true || fixed[0]?.(baseOf(word)) === true
+  const matching = (given: ReadonlyArray<string | undefined>) =>
+    fits(given.length) &&
+    fixed.every((matches, i) => {
+      const word = given[i]
+      return word !== undefined && (i === 0 ? isProgram(word) : matches(word))
+    })
   return {
     covers: (given) =>
       fits(given.length) &&
       given.every((word) => word !== undefined) &&
       fixed.every((matches, i) => matches(given[i] ?? "")),
     touches: (given) =>
-      fits(given.length) &&
-      fixed.every((matches, i) => {
-        const word = given[i]
-        return word !== undefined && (matches(word) || (i === 0 && matches(baseOf(word))))
+      given.some((word, from) => {
+        if (word === undefined || (from > 0 && !(anywhere && isProgram(word)))) return false
+        // What ends a command of `find -exec` is none of its words.
+        const end = from > 0 && (given.at(-1) === ";" || given.at(-1) === "+") ? -1 : undefined
+        const rest = given.slice(from, end)
+        return matching(rest) || matching(verbFirst(rest))
       })
   }
 }

@@ -127,11 +127,56 @@ describe("shell commands", () => {
     "rm *",
     "X=1 rm x",
     "rm x > y",
-    "git push --force"
+    "git push --force",
+    // Programs that run others: no list of them is complete.
+    "setpriv rm x",
+    "taskset 1 /bin/rm x",
+    "strace -f rm x",
+    "/lib64/ld-linux-x86-64.so.2 /bin/rm x",
+    "env A=1 nice -n 5 rm x",
+    "find . -name a -exec rm {} ';'",
+    "find . -exec rm {} +",
+    "sh -c 'cd a && rm x'",
+    "bash -lc \"nice sh -c 'rm x'\"",
+    "ssh host 'rm x'",
+    "find . -exec sh -c 'rm \"$1\"' _ {} ';'",
+    // Options of git before its verb.
+    "git --no-pager push",
+    "git -C /a -c a.b=c --git-dir=/x push --force",
+    "nice git --work-tree /a -p push"
   ])("denies wherever the forbidden command can be seen: %j", (command) =>
     Effect.map(explained(noRm, shell(command)), (decision) =>
       expect(decision).toMatchObject({ action: "deny", rule: "no-rm" })
     )
+  )
+
+  it.effect("a pattern of exactly these words holds behind other programs as well", () =>
+    Effect.gen(function* () {
+      const policy: Policy = {
+        rules: [
+          { action: "deny", when: { command: { command: ["git push", "npm publish *"] } } },
+          { action: "allow", tools: ["shell"] }
+        ]
+      }
+      for (const [command, action] of [
+        ["nice git push", "deny"],
+        ["find . -exec git push ';'", "deny"],
+        ["taskset 1 npm publish a", "deny"],
+        ["git push origin", "allow"],
+        ["npm publish a b", "allow"]
+      ] as const)
+        expect(yield* actionOf(policy, command), command).toBe(action)
+    })
+  )
+
+  it.effect.each([
+    "git commit -m 'rm what is old'",
+    "npm run build",
+    "git --no-pager log",
+    "git -C push status",
+    "echo 'git push'"
+  ])("does not take words for commands that nothing runs: %j", (command) =>
+    Effect.map(actionOf(noRm, command), (action) => expect(action).toBe("allow"))
   )
 
   it.effect.each(["$X x", "eval 'r''m x'", "sh -c 'rm x'", "xargs rm", "sudo rm x", "git $X", "rm 'x"])(
