@@ -103,11 +103,19 @@ const check = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<C
   return { expiresAfter: Duration.toMillis(duration), mode, modes: new Map(Object.entries(modes)) }
 })
 
+/** A name as a person sees it: neither capitals nor what is invisible make another one. */
+const seen = (name: string): string =>
+  name
+    .normalize("NFKC")
+    .replaceAll(/[\p{Cf}\p{Cc}\s]/gu, "")
+    .toLowerCase()
+
 const mayAnswer =
   (rule: Options["mayAnswer"]) =>
   (by: string, request: Plugin.Request): Effect.Effect<boolean> =>
     Effect.suspend(() => {
-      if (by.trim() === "" || by === request.agent) return Effect.succeed(false)
+      const answers = seen(by)
+      if (answers === "" || answers === seen(request.agent)) return Effect.succeed(false)
       const may = rule === undefined ? true : rule(by, request)
       return Effect.isEffect(may) ? may : Effect.succeed(may)
     })

@@ -152,10 +152,14 @@ const placeTests = (condition: Condition, strict: boolean, base: Base): Array<On
   ]
 }
 
-/** What a rule forbids it forbids in capitals too: some file systems know no difference. */
+/** What a rule forbids it forbids in capitals, and with accents composed or not, too: some file systems know no difference. */
 const globTest = (globs: ReadonlyArray<string>, strict: boolean, { path, root }: Base) => {
-  const compiled = globs.map((glob) => ({ absolute: path.isAbsolute(glob), glob: Glob.compile(glob, !strict) }))
-  const slashed = (text: string) => (path.sep === "/" ? text : text.replaceAll(path.sep, "/"))
+  const written = (text: string) => (strict ? text : text.normalize("NFC"))
+  const compiled = globs.map((glob) => ({
+    absolute: path.isAbsolute(glob),
+    glob: Glob.compile(written(glob), !strict)
+  }))
+  const slashed = (text: string) => written(path.sep === "/" ? text : text.replaceAll(path.sep, "/"))
   return (place: string): boolean => {
     const relative = isInside(path, root, place) ? slashed(path.relative(root, place)) : undefined
     const whole = slashed(place)

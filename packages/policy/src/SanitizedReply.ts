@@ -8,7 +8,7 @@ import type * as Response from "effect/ai/Response"
 import type { Scrub } from "./Scrub.ts"
 
 interface Wanted {
-  /** Text and reasoning. */
+  /** Text, reasoning, and results of tools that the provider ran. */
   readonly replies: boolean
   /** Arguments of calls. */
   readonly arguments: boolean
@@ -37,6 +37,9 @@ export const sanitize = (scrub: Scrub, wanted: Wanted, reply: Interceptor.Reply)
       }
       case "tool-call":
         return wanted.arguments ? { ...part, params: scrub.json(part.params) } : part
+      case "tool-result":
+        // Of a tool that the provider ran: the model has read it, journal and traces have not.
+        return wanted.replies ? withoutSecrets(scrub, part) : part
       default:
         return part
     }
@@ -44,6 +47,14 @@ export const sanitize = (scrub: Scrub, wanted: Wanted, reply: Interceptor.Reply)
   return { ...reply, parts }
 }
 
+const withoutSecrets = ({ json, text }: Scrub, part: ResultPart): ResultPart => ({
+  ...part,
+  result: json(part.result),
+  encodedResult: json(part.encodedResult),
+  modelOutput: part.modelOutput?.map((one) => (one.type === "text" ? { ...one, text: text(one.text) } : one))
+})
+
+type ResultPart = Extract<Response.AnyPart, { readonly type: "tool-result" }>
 type Delta = Extract<Response.AnyPart, { readonly type: "text-delta" | "reasoning-delta" }>
 
 const keyOf = ({ id, type }: Delta): string => `${type} ${id}`

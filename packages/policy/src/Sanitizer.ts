@@ -47,7 +47,7 @@ export const Options = Schema.Struct({
    */
   values: Settings.withDefault(Schema.Array(Schema.Redacted(Schema.String.check(Schema.isMinLength(8)))), []),
   /**
-   * Text and reasoning of the model, too. Default false: a model that gets no secret has none, and with it readers get
+   * Text and reasoning of the model, and results of tools that its provider ran, too. Default false: a model that gets no secret has none, and with it readers get
    * each text in one piece when it is whole, since a secret may be split over deltas. Reasoning that changes loses its
    * signature.
    */

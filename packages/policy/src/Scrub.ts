@@ -44,6 +44,7 @@ export const make = Effect.fnUntraced(function* ({
 }: Settings): Effect.fn.Return<Walking, OptionsInvalid> {
   const compiled = yield* Effect.forEach(patterns, compile)
   const known = values.flatMap((value) => forms(Redacted.value(value)))
+  const numbers = new Set(known)
   const names = new Set(fields.map(plain))
   const plainly = (text: string): string => {
     let next = text
@@ -76,10 +77,15 @@ export const make = Effect.fnUntraced(function* ({
   const isNamed = (key: string): boolean => names.has(plain(key)) || endings(key).some((ending) => names.has(ending))
   const walk = <A>(value: unknown, other: (value: unknown) => A): Walked<A> => {
     if (typeof value === "string") return text(value)
+    if (typeof value === "number" && numbers.has(String(value))) return Secrets.mark("value")
     if (Array.isArray(value)) return value.map((part) => walk(part, other))
     if (!isPlain(value)) return other(value)
+    const shown = unique(Object.keys(value).map(text))
     return Object.fromEntries(
-      Object.entries(value).map(([key, part]) => [text(key), isNamed(key) ? hidden(part, other) : walk(part, other)])
+      Object.entries(value).map(([key, part], i) => [
+        shown[i] ?? key,
+        isNamed(key) ? hidden(part, other) : walk(part, other)
+      ])
     )
   }
   return { text, walk, json: (value) => walk(value, (other) => other) }
@@ -125,6 +131,13 @@ const fromJson = (text: string): unknown => {
     return undefined // it only begins like JSON
   }
 }
+
+/** Two keys that hid a secret each stay two. */
+const unique = (keys: ReadonlyArray<string>): ReadonlyArray<string> =>
+  keys.map((key, i) => {
+    const before = keys.slice(0, i).filter((other) => other === key).length
+    return before === 0 ? key : `${key} ${before + 1}`
+  })
 
 const isPlain = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" &&

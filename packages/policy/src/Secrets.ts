@@ -36,6 +36,10 @@ export const mark = (name: string): string => `[redacted:${name}]`
 const word = "(?<![A-Za-z0-9])"
 /** What looks like a key, and not like words joined by hyphens, has a digit. */
 const withDigit = "(?=[A-Za-z0-9_-]{0,200}[0-9])"
+/** A run of twelve letters and digits, of both: names in words have none. */
+const random = "(?=[\\w-]{0,200}?(?=[A-Za-z0-9]{12})[A-Za-z]{0,11}[0-9])"
+/** Words joined by hyphens, and what is called: code, not a value. */
+const named = "(?![a-z]{1,40}(?:-[a-z0-9]{1,40}){1,40}(?![\\w$]))(?![\\w.$]{1,200}\\()"
 
 /** `$1` of a pattern stays. The names have no digits: a mark must not look like a value. */
 const shapes: ReadonlyArray<Shape> = [
@@ -80,7 +84,7 @@ const shapes: ReadonlyArray<Shape> = [
   shape(
     "model-key",
     "sk-|gsk_|xai-",
-    `(${word})(?:sk-${withDigit}[\\w-]{20,300}|gsk_[A-Za-z0-9]{40,100}|xai-[A-Za-z0-9]{40,200})`
+    `(${word})(?:sk-${random}[\\w-]{20,300}|gsk_[A-Za-z0-9]{40,100}|xai-[A-Za-z0-9]{40,200})`
   ),
   // cloud.google.com/docs/authentication
   shape("google-key", "AIza|ya29|GOCSPX", `(${word})(?:AIza[\\w-]{35}|ya29\\.[\\w-]{20,500}|GOCSPX-[\\w-]{28})`),
@@ -100,12 +104,13 @@ const shapes: ReadonlyArray<Shape> = [
   // RFC 7519
   shape("jwt", "eyJ", "((?<![\\w-]))eyJ[\\w-]{10,4000}\\.eyJ[\\w-]{10,8000}\\.[\\w-]{0,2000}"),
   // RFC 3986, user information
-  shape("password-in-address", "://", "(://[^\\s:/@\"'<>\\[\\]]{0,100}:)[^\\s/@\"'<>\\[\\]]{1,200}(?=@)"),
+  // A password may hold an @: the last one ends it.
+  shape("password-in-address", "://", "(://[^\\s:/@\"'<>\\[\\]]{0,100}:)(?!\\[redacted)[^\\s/\"'<>?#]{1,200}(?=@)"),
   // RFC 7235
   shape(
     "authorization",
     "bearer|basic",
-    "(\\b(?:bearer|basic)\\s{1,3})(?=[\\w.~+/=-]{0,200}[0-9])[\\w.~+/=-]{16,4000}",
+    "(\\b(?:bearer|basic)\\s{1,3})(?=[\\w.~+/=-]{0,200}[0-9])(?:(?<=bearer\\s{1,3})[\\w.~+/=-]{16,4000}|[A-Za-z0-9+/=]{16,4000})",
     "gi"
   ),
   // A name that says it, and a value that is more than a word.
@@ -114,8 +119,18 @@ const shapes: ReadonlyArray<Shape> = [
     "key|secret|token|passw",
     "((?:api[-_]?key|access[-_]?key|secret[-_]?key|account[-_]?key|client[-_]?secret|auth[-_]?token|access[-_]?token" +
       "|refresh[-_]?token|passw(?:or)?d|secret)\\\\{0,3}[\"']?\\s{0,5}[:=]\\s{0,5}\\\\{0,3}[\"']?)" +
-      "(?=[^\\s\"'\\\\,;(){}<>$\\[\\]]{0,200}[0-9])[^\\s\"'\\\\,;(){}<>$\\[\\]]{8,500}",
+      `${named}(?=[^\\s"'\\\\,;(){}<>$\\[\\]&]{0,200}[0-9])[^\\s"'\\\\,;(){}<>$\\[\\]&]{8,500}[^\\s"'\\\\,;)}\\]&]{0,500}`,
     "gi"
+  ),
+  // A variable of the environment says by its name what it is, whatever its value looks like. `$X` and `<key>` are none.
+  ...[`["']`, ""].map((quote) =>
+    shape(
+      "assigned-secret",
+      "PASSW|SECRET|TOKEN|CREDENTIAL|_?KEY",
+      `((?<![A-Za-z0-9])(?:[A-Z][A-Z0-9]{0,40}_){0,8}(?:PASSWORD|PASSWD|PASSPHRASE|SECRET|TOKEN|CREDENTIALS?|(?:API|ACCESS|SECRET|PRIVATE|ENCRYPTION|SIGNING)_?KEY)` +
+        `[ \\t]?=[ \\t]?${quote})(?![$<[{(%]|["'])` +
+        (quote === "" ? `[^\\s"'\\\\]{1,500}` : `[^\\n\\r"']{1,500}(?=["'])`)
+    )
   )
 ]
 
@@ -133,7 +148,8 @@ export const redactShapes = (text: string): string => {
 
 /** What can be base64, or base64url, of something that is worth hiding; lines may be folded. A look-behind saves the looks from its middle. */
 const base64 = /(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}(?:\r?\n[A-Za-z0-9+/_-]{4,})*={0,2}/g
-const printable = /^[\t\n\r\x20-\x7e]*$/
+// oxlint-disable-next-line no-control-regex -- what has control characters is no text
+const binary = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/
 
 declare const atob: (text: string) => string
 
@@ -149,6 +165,15 @@ const decoded = (run: string): string | undefined => {
     .replaceAll(/[\r\n=]/g, "")
     .replaceAll("-", "+")
     .replaceAll("_", "/")
-  const plain = digits.length % 4 === 1 ? "" : atob(digits)
-  return plain !== "" && printable.test(plain) ? plain : undefined
+  const bytes = digits.length % 4 === 1 ? "" : atob(digits)
+  return bytes === "" || binary.test(bytes) ? undefined : utf8(bytes)
+}
+
+/** The text of bytes that came as characters; undefined if they are none. */
+const utf8 = (bytes: string): string | undefined => {
+  try {
+    return decodeURIComponent(bytes.replaceAll(/[%\u0080-\u00ff]/g, (c) => `%${c.charCodeAt(0).toString(16)}`))
+  } catch {
+    return undefined // no UTF-8
+  }
 }

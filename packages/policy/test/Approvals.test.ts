@@ -103,7 +103,7 @@ describe("who may answer", () => {
       const { process, ran } = yield* office([pay(1), text("done")])
       const here = process(policy())
       yield* here(start)
-      for (const by of ["clerk", "", "  "])
+      for (const by of ["clerk", "", "  ", "Clerk ", "cl\u200Berk", "\u200B", "ｃｌｅｒｋ"])
         expect(yield* here(told(approve("t1.0", { by })))).toBe("Fatal MayNotAnswer")
       expect(yield* here(only("CallAnswered"))).toEqual([])
       expect(yield* here(told(approve("t1.0", { by: "anybody" })))).toBe("void")

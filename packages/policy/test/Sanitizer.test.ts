@@ -10,6 +10,9 @@ import * as Stream from "effect/Stream"
 import * as Prompt from "effect/ai/Prompt"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
+import * as Response from "effect/ai/Response"
+import * as SanitizedReply from "../src/SanitizedReply.ts"
+import * as Scrub from "../src/Scrub.ts"
 import * as Secrets from "../src/Secrets.ts"
 import { journal, lived } from "./Lives.ts"
 
@@ -132,6 +135,54 @@ it.layer(MemoryStore.layer)((it) => {
     })
   )
 
+  it.effect.each([
+    ["DB_PASSWORD=hunter2", "DB_PASSWORD=[redacted:assigned-secret]"],
+    ["export SECRET_KEY=correcthorsebattery\nPORT=80", "export SECRET_KEY=[redacted:assigned-secret]\nPORT=80"],
+    ["A=1 DB_PASSWORD=Pa$$w0rd!x9 npm start", "A=1 DB_PASSWORD=[redacted:assigned-secret] npm start"],
+    ['API_TOKEN="two words"', 'API_TOKEN="[redacted:assigned-secret]"'],
+    ["password=Tr0ub4dor$3secret next", "password=[redacted:assigned-secret] next"],
+    ["postgres://u:p@ss:w0rd@h/db", "postgres://u:[redacted:password-in-address]@h/db"],
+    ['{"password":"a1b2c3d4","page":1', '{"password":"[redacted:assigned-secret]","page":1']
+  ])("a named secret is hidden whole, however it looks: %j", ([given, hidden]) =>
+    Effect.gen(function* () {
+      expect((yield* run(given)).results[0]?.result).toBe(hidden)
+      expect((yield* run(hidden)).results[0]?.result).toBe(hidden)
+    })
+  )
+
+  it.effect.each([
+    "sk-skeleton-component-name-v2",
+    "sk-internationalization-plugin-v2",
+    "a basic understanding-of-2",
+    "secret=version-2-of-this",
+    "accessKey: getAccessKey2()",
+    "MAX_TOKENS=4096",
+    "DB_PASSWORD=$DB_PASSWORD",
+    "DB_PASSWORD=",
+    "DB_PASSWORD=<your password>",
+    "http://localhost:3000/?mail=a@b.c",
+    "PASSWORD_FILE=/run/secrets/db"
+  ])("what only looks like a secret stays: %j", (text) =>
+    Effect.map(run(text), ({ results }) => expect(results[0]?.result).toBe(text))
+  )
+
+  it.effect("numbers that are a value, text of two bytes in base64, and two keys that hid a secret each", () =>
+    Effect.gen(function* () {
+      const values = [Redacted.make("12345678")]
+      expect((yield* run({ pin: 12_345_678, page: 12 }, { options: { values } })).results[0]?.result).toEqual({
+        pin: "[redacted:value]",
+        page: 12
+      })
+      const bytes = String.fromCharCode(...new TextEncoder().encode(`für ${github}`))
+      expect((yield* run(btoa(bytes))).results[0]?.result).toBe("[redacted:encoded]")
+      const two = { [github]: 1, [`${github}x`]: 2 }
+      expect((yield* run(two)).results[0]?.result).toEqual({
+        "[redacted:github-token]": 1,
+        "[redacted:github-token] 2": 2
+      })
+    })
+  )
+
   it.effect(
     "the results of tools from outside are delimited for the model alone, by marks that they cannot contain",
     () =>
@@ -193,6 +244,29 @@ it.layer(MemoryStore.layer)((it) => {
         reply: [{ type: "tool-call", params: { path: "/[redacted:github-token]" } }]
       })
       expect((yield* run("x", { script })).all).toContain(github)
+    })
+  )
+
+  it.effect("a result of a tool that the provider ran is kept without secrets, if replies are asked for", () =>
+    Effect.gen(function* () {
+      const scrub = yield* Scrub.make({ shapes: true, fields: [], patterns: [], values: [] })
+      const parts = [
+        Response.makePart("tool-result", {
+          id: "w",
+          name: "web_search",
+          isFailure: false,
+          result: { page: [github] },
+          encodedResult: { page: [github] },
+          modelOutput: [{ type: "text", text: github }],
+          providerExecuted: true,
+          preliminary: false
+        })
+      ]
+      const kept = (replies: boolean) =>
+        JSON.stringify(SanitizedReply.sanitize(scrub, { replies, arguments: false }, { parts }))
+      expect(kept(false)).toContain(github)
+      expect(kept(true)).not.toContain(github)
+      expect(kept(true).match(/\[redacted:github-token\]/g)).toHaveLength(3)
     })
   )
 
