@@ -24,7 +24,7 @@ import type { ToolOutput } from "./Interceptor.ts"
 import type { Halt } from "./Interruption.ts"
 import type { Settled } from "./InvalidCall.ts"
 import type { JournalError } from "./Journal.ts"
-import { RunExists } from "./RunError.ts"
+import { type CheckpointCorrupt, RunExists } from "./RunError.ts"
 import type { Draft, Ending, Parent } from "./RunEvent.ts"
 import { isEnding, type RunState } from "./RunState.ts"
 import * as SubAgent from "./SubAgent.ts"
@@ -61,6 +61,7 @@ export const run = (attempt: Attempt, ready: Ready, child: SubAgent.SubAgent): E
       if (refused !== undefined && isRefusal(refused)) {
         return yield* told(ToolResult.errorOutput(refused.message, refused._tag), "invalid")
       }
+      if (refused?._tag === "CheckpointCorrupt") return yield* told(damaged(refused), "unknown")
       // It let go between two of its steps, since its caller is paused or about to end.
       const lets = attempt.draining.begun() || journal.state.head.paused !== undefined
       if (lets && Cause.hasInterruptsOnly(exit.cause)) return false
@@ -189,7 +190,7 @@ export const swapped = (
   Effect.gen(function* () {
     const entry = yield* attempt.store.head(yield* SubAgent.runIdOf(attempt.runId, call.callId))
     return entry === undefined || entry.agent === agent.name ? undefined : entry.agent
-  })
+  }).pipe(Effect.catchTag("CheckpointCorrupt", () => Effect.succeed(undefined))) // to drive it says so
 
 /**
  * Ends the Run of a call whose caller ends, or can no longer go on with it, and says what the call came to: why it cannot go
@@ -202,7 +203,12 @@ export const end = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Draft, JournalError> {
   const { journal, runId: caller, store, tree } = attempt
   const runId = yield* SubAgent.runIdOf(caller, call.callId)
-  const entry = yield* store.head(runId)
+  const found = yield* Effect.result(store.head(runId))
+  if (Result.isFailure(found)) {
+    if (found.failure._tag === "CheckpointCorrupt") return lost(call, found.failure)
+    return yield* found.failure
+  }
+  const entry = found.success
   const never = ToolResult.errorOutput("Cancelled; not executed.", "Cancelled")
   if (entry === undefined) return completed(call, { output: never, ending: "cancelled", ...defined({ why }) })
   const cancel = journal.state.head.cancelled ?? {
@@ -226,6 +232,7 @@ export const end = Effect.fnUntraced(function* (
     return came(call, runId, ends.success, isOurDoing ? why : undefined)
   }
   const { failure } = ends
+  if (failure._tag === "CheckpointCorrupt") return lost(call, failure)
   if (failure._tag !== "RunBusy" && !isHeld(failure) && !isRefusal(failure)) return yield* failure
   return completed(call, { output: unknown(runId), ending: "unknown" })
 })
@@ -241,6 +248,13 @@ export const came = (call: Call, runId: string, driven: Driven, why?: Settled): 
         ending: "executed",
         ...defined({ why })
       })
+
+/** The event of a call whose Run cannot be read: it is kept as it is, and holds up nobody. */
+export const lost = (call: Call, error: CheckpointCorrupt): Draft =>
+  completed(call, { output: damaged(error), ending: "unknown" })
+
+const damaged = ({ message }: CheckpointCorrupt): ToolOutput =>
+  ToolResult.errorOutput(`What became of the sub-agent is not known. ${message}`, "CheckpointCorrupt")
 
 const unknown = (runId: string): ToolOutput =>
   ToolResult.errorOutput(`What became of the sub-agent ${runId} is not known.`, "Unknown")

@@ -62,15 +62,18 @@ export const end = (runId: string, why: Why, isRoot = true): Ended =>
     const { calls } = yield* Stored.load(runId, seen.entry.seq)
     for (const call of calls.filter((call) => call.status !== "completed" && isBelow(call))) {
       const child = yield* SubAgent.runIdOf(runId, call.callId)
-      // A fork's call has none of its own, and somebody else may have taken that id.
-      if ((yield* Outside.find(child))?.head.parent?.runId !== runId) continue
-      yield* end(child, why, false)
-      const left = yield* Outside.find(child)
-      if (left !== undefined)
-        came.set(
-          call.callId,
-          ChildRun.came(call, child, { state: yield* Stored.load(child, left.entry.seq), used: {} })
-        )
+      const ended = Effect.gen(function* () {
+        // A fork's call has none of its own, and somebody else may have taken that id.
+        if ((yield* Outside.find(child))?.head.parent?.runId !== runId) return
+        yield* end(child, why, false)
+        const left = yield* Outside.find(child)
+        if (left === undefined) return
+        const state = yield* Stored.load(child, left.entry.seq)
+        came.set(call.callId, ChildRun.came(call, child, { state, used: {} }))
+      })
+      yield* Effect.catchTag(ended, "CheckpointCorrupt", (error) =>
+        Effect.sync(() => void came.set(call.callId, ChildRun.lost(call, error)))
+      )
     }
     yield* Outside.append(runId, ({ entry, head }) =>
       idle(head)
@@ -96,4 +99,4 @@ const removeOne = (store: CheckpointStore["Service"], runId: string): Effect.Eff
   Effect.gen(function* () {
     let entry: Entry | undefined
     while ((entry = yield* store.head(runId)) !== undefined) if (yield* store.remove(runId, entry.seq)) return
-  })
+  }).pipe(Effect.catchTag("CheckpointCorrupt", () => Effect.asVoid(store.remove(runId, "damaged"))))

@@ -19,7 +19,7 @@ export const described = (
 ): Effect.Effect<ReadonlyArray<Waiting>, ReadError, CheckpointStore> =>
   Effect.gen(function* () {
     if (waiting.every(({ path }) => path === undefined)) return waiting
-    const states = new Map<string, RunState>()
+    const states = new Map<string, RunState | undefined>()
     const found: Array<Waiting> = []
     for (const wait of waiting) {
       if (wait.path === undefined) {
@@ -27,14 +27,20 @@ export const described = (
         continue
       }
       const { runId } = yield* Route.along(rootId, wait.path)
-      const seen = states.has(runId) ? undefined : yield* Outside.find(runId)
-      if (seen !== undefined) states.set(runId, yield* Stored.load(runId, seen.entry.seq))
+      if (!states.has(runId)) states.set(runId, yield* readable(runId))
       const state = states.get(runId)
       const call = state && callOf(state, wait.id)
       found.push(call === undefined ? wait : { ...wait, arguments: call.arguments })
     }
     return found
   })
+
+/** One that is damaged is no reason to say nothing of its root: whoever answers it is told. */
+const readable = (runId: string) =>
+  Effect.gen(function* () {
+    const seen = yield* Outside.find(runId)
+    return seen && (yield* Stored.load(runId, seen.entry.seq))
+  }).pipe(Effect.catchTag("CheckpointCorrupt", () => Effect.succeed(undefined)))
 
 /** The same of an Outcome. */
 export const told = <A>(rootId: string, outcome: Outcome<A>): Effect.Effect<Outcome<A>, ReadError, CheckpointStore> =>
