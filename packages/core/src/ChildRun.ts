@@ -16,16 +16,19 @@ import * as Exit from "effect/Exit"
 import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
 import * as Agent from "./Agent.ts"
-import { type Attempt, type ChildError, type Driven, toolOf } from "./Attempt.ts"
+import { type Attempt, type ChildError, type Driven, leaseMillis, toolOf } from "./Attempt.ts"
 import type { Call } from "./Calls.ts"
+import { CheckpointStore } from "./CheckpointStore.ts"
 import * as ChildOutcome from "./ChildOutcome.ts"
 import { defined } from "./Defined.ts"
 import type { ToolOutput } from "./Interceptor.ts"
 import type { Halt } from "./Interruption.ts"
 import type { Settled } from "./InvalidCall.ts"
 import type { JournalError } from "./Journal.ts"
+import * as Outside from "./Outside.ts"
 import { type CheckpointCorrupt, RunExists } from "./RunError.ts"
 import type { Draft, Ending, Parent } from "./RunEvent.ts"
+import { isTerminal } from "./RunHead.ts"
 import { isEnding, type RunState } from "./RunState.ts"
 import * as SubAgent from "./SubAgent.ts"
 import * as Text from "./Text.ts"
@@ -34,6 +37,8 @@ import * as ToolResult from "./ToolResult.ts"
 
 /** Who drove a Run before may hold it until it notices, or until its lease ends. */
 const busy = Schedule.spaced("500 millis")
+/** After that, somebody is alive who does not notice a cancel: what becomes of the Run is theirs. */
+const twoLeases = busy.pipe(Schedule.upTo({ times: (2 * leaseMillis) / 500 }))
 
 /** Runs one call. False if it may not start or could not end: ask `Step.next`. */
 export const run = (attempt: Attempt, ready: Ready, child: SubAgent.SubAgent): Effect.Effect<boolean, JournalError> =>
@@ -51,9 +56,10 @@ export const run = (attempt: Attempt, ready: Ready, child: SubAgent.SubAgent): E
       if (isEnding(journal.state)) return false // whoever ends the Run ends this call
       attempt.publish({ _tag: "CallStarted", callId: call.callId, name: call.name })
       const before = begins(attempt, ready, { child, task })
+      const lets = () => attempt.draining.begun() || journal.state.head.paused !== undefined
       const drive = Effect.retry(
         attempt.drive({ agent: child.agent, runId, call, before, denies: child.approvals === "deny" }),
-        { schedule: busy, while: isHeld }
+        { schedule: busy, while: (error) => isHeld(error) && !lets() }
       )
       const exit = yield* Effect.exit(restore(attempt.stoppable.run("tool", drive)))
       if (Exit.isSuccess(exit)) return yield* ended(attempt, ready, exit.value)
@@ -62,16 +68,16 @@ export const run = (attempt: Attempt, ready: Ready, child: SubAgent.SubAgent): E
         return yield* told(ToolResult.errorOutput(refused.message, refused._tag), "invalid")
       }
       if (refused?._tag === "CheckpointCorrupt") return yield* told(damaged(refused), "unknown")
-      // It let go between two of its steps, since its caller is paused or about to end.
-      const lets = attempt.draining.begun() || journal.state.head.paused !== undefined
-      if (lets && Cause.hasInterruptsOnly(exit.cause)) return false
+      // It let go between two of its steps, since its caller is paused or about to end; or somebody else goes on with it.
+      const isLeft = Cause.hasInterruptsOnly(exit.cause) || (refused !== undefined && isHeld(refused))
+      if (lets() && isLeft) return false
       if (refused?._tag === "Halted") return false
       return yield* Effect.failCause(journalCause(exit.cause))
     })
   )
 
 /** Held by another owner. Where the caller is superseded as well, its watch notices and halts this. */
-const isHeld = (error: ChildError): boolean =>
+const isHeld = (error: ChildError | Halt): boolean =>
   error._tag === "RunBusy" || (error._tag === "OwnershipLost" && error.gone !== true)
 
 type Refusal = Extract<ChildError, { readonly _tag: "RunExists" | "EncodeFailed" | "PluginMissing" }>
@@ -222,10 +228,16 @@ export const end = Effect.fnUntraced(function* (
     )
   const known = toolOf(attempt, call.name)?.child?.agent
   const agent = known?.name === entry.agent ? known : Agent.make(entry.agent, { instructions: "" })
-  const drive = attempt.drive({ agent, runId, call, before, denies: true })
-  const ends = yield* Effect.result(
-    Effect.retry(drive, { schedule: busy.pipe(Schedule.upTo({ times: 120 })), while: isHeld })
+  // Whoever holds it ends it as soon as that is said to it.
+  const said = Outside.append(runId, ({ head }) =>
+    Effect.succeed<ReadonlyArray<Draft>>(
+      isTerminal(head) || head.cancelled !== undefined ? [] : [{ _tag: "CancelRequested", ...cancel }]
+    )
+  ).pipe(Effect.provideService(CheckpointStore, store), Effect.ignore)
+  const drive = Effect.tapError(attempt.drive({ agent, runId, call, before, denies: true }), (error) =>
+    isHeld(error) ? said : Effect.void
   )
+  const ends = yield* Effect.result(Effect.retry(drive, { schedule: twoLeases, while: isHeld }))
   tree.below.delete(call.callId)
   if (Result.isSuccess(ends)) {
     const isOurDoing = ends.success.state.outcome?._tag === "Cancelled"
