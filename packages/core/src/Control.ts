@@ -66,9 +66,9 @@ const below = (agent: Agent, { answer, by, callId, runId: rootId }: Answers.Inpu
     const decide = (seen: Outside.Seen): Drafts<Answers.Refusal> =>
       seen.head.parent?.rootId === rootId
         ? Answers.decide(Route.orGone(found, seen.head), { runId, callId, answer, by }, seen)
-        : Effect.fail(new NotPending({ runId: rootId, callId }))
+        : Effect.fail(new NotPending({ runId: rootId, callId, path }))
     yield* Outside.append(runId, decide).pipe(
-      Effect.catchTag("RunNotFound", () => Effect.fail(new NotPending({ runId: rootId, callId }))),
+      Effect.catchTag("RunNotFound", () => Effect.fail(new NotPending({ runId: rootId, callId, path }))),
       // Whoever decided it before may have died before the Runs above were told.
       Effect.tapErrorTag("AlreadyDecided", () => Route.wake(callId, above))
     )

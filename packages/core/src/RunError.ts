@@ -153,8 +153,11 @@ export class RunIsChild extends Schema.TaggedError<RunIsChild>()("RunIsChild", {
   override readonly message = `Run ${this.runId} is the Run of a sub-agent: do this with its root, ${this.rootId}.`
 }
 /** That call waits for no such answer. */
-export class NotPending extends Schema.TaggedError<NotPending>()("NotPending", Call) {
-  override readonly message = `Run ${this.runId}: ${this.callId} waits for no such answer.`
+export class NotPending extends Schema.TaggedError<NotPending>()("NotPending", {
+  ...Call,
+  path: Schema.optionalKey(Schema.Array(Schema.String))
+}) {
+  override readonly message = `Run ${this.runId}: ${[...(this.path ?? []), this.callId].join("/")} waits for no such answer.`
 }
 /** That call was decided before; `decision` is what counts. */
 export class AlreadyDecided extends Schema.TaggedError<AlreadyDecided>()("AlreadyDecided", {

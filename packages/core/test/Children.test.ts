@@ -269,6 +269,8 @@ describe("what a tree of agents waits for", () => {
       expect(yield* say("t1.0/t1.0", () => ({ _tag: "Value", value: 1 }))).toBe("Fatal NotPending")
       expect(yield* say("t1.0", yes)).toBe("Fatal NotPending")
       expect(yield* say("t1.7/t1.0", yes)).toBe("Fatal NotPending")
+      const lost = yield* here(Effect.flip(answerAt(lead, "t1.7/t1.0", yes)))
+      expect(lost).toMatchObject({ reason: { message: "Run r: t1.7/t1.0 waits for no such answer." } })
       const wrong = (digest: string) => ({ _tag: "Approve", digest, edited: { amount: "much" } }) as const
       expect(yield* say("t1.0/t1.0", wrong)).toBe("Fatal AnswerInvalid")
       const digest = (yield* here(Run.get(runId))).waiting[0]?.digest ?? ""

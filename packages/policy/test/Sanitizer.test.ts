@@ -143,7 +143,7 @@ it.layer(MemoryStore.layer)((it) => {
     ["password=Tr0ub4dor$3secret next", "password=[redacted:assigned-secret] next"],
     ["postgres://u:p@ss:w0rd@h/db", "postgres://u:[redacted:password-in-address]@h/db"],
     ['{"password":"a1b2c3d4","page":1', '{"password":"[redacted:assigned-secret]","page":1']
-  ])("a named secret is hidden whole, however it looks: %j", ([given, hidden]) =>
+  ] as const)("a named secret is hidden whole, however it looks: %j", ([given, hidden]) =>
     Effect.gen(function* () {
       expect((yield* run(given)).results[0]?.result).toBe(hidden)
       expect((yield* run(hidden)).results[0]?.result).toBe(hidden)
@@ -257,7 +257,7 @@ it.layer(MemoryStore.layer)((it) => {
           isFailure: false,
           result: { page: [github] },
           encodedResult: { page: [github] },
-          modelOutput: [{ type: "text", text: github }],
+          modelOutput: [Prompt.makePart("text", { text: github })],
           providerExecuted: true,
           preliminary: false
         })
