@@ -9,6 +9,9 @@ export const Store = Schema.Union([
 ])
 export type Store = typeof Store.Type
 
+/** One Run of several, with files of its own. */
+export const Shared = Schema.Struct({ runId: Schema.String, ledger: Schema.String, trace: Schema.String })
+
 export const effects = ["readonly", "idempotent", "unsafe"] as const
 
 export const Job = Schema.Struct({
@@ -23,7 +26,9 @@ export const Job = Schema.Struct({
   effect: Schema.Literals(effects),
   /** Calls of one reply that run at once. */
   concurrency: Schema.Int,
-  /** The Run to drive to its end; without one, the worker sweeps for `due` ones until it is told to stop. */
+  /** Runs to drive beside each other until each has ended or rests, in place of `runId`, `ledger` and `trace`. */
+  runs: Schema.optionalKey(Schema.Array(Shared)),
+  /** The Run to drive to its end; without any, the worker sweeps for `due` ones until it is told to stop. */
   runId: Schema.optionalKey(Schema.String),
   /** Points of the Run, counted from 0 over all processes that drive it: whoever passes one of them kills itself with SIGKILL. */
   deaths: Schema.optionalKey(Schema.Array(Schema.Int)),

@@ -1,9 +1,10 @@
 /**
- * Drives one Run through worker processes until it is completed, whatever dies on the way, and says what went wrong.
+ * Drives Runs through worker processes until they are completed, whatever dies on the way, and says what went wrong.
  */
 import { CheckpointStore, Run, type RunEvent } from "@waystone/core"
 import { PairingChecker } from "@waystone/core/testing"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as Bill from "./Bill.ts"
@@ -46,48 +47,109 @@ export interface Report {
 /** Rounds of workers until it counts as stuck. */
 const maxRounds = 12
 
-const decodeEnd = Schema.decodeUnknownOption(
-  Schema.fromJsonString(
-    Schema.Struct({
-      _tag: Schema.String,
-      output: Schema.optionalKey(Schema.Unknown),
-      message: Schema.optionalKey(Schema.String)
-    })
-  )
+const End = Schema.Struct({
+  _tag: Schema.String,
+  output: Schema.optionalKey(Schema.Unknown),
+  message: Schema.optionalKey(Schema.String)
+})
+const decodeEnd = Schema.decodeUnknownOption(Schema.fromJsonString(End))
+const decodeShared = Schema.decodeUnknownOption(
+  Schema.fromJsonString(Schema.Struct({ runId: Schema.String, end: Schema.Unknown }))
 )
 
-/** One Run, in the store that is provided, which is the one of the job. */
-export const run = Effect.fnUntraced(function* ({
-  job,
-  workers
-}: Plan): Effect.fn.Return<Report, unknown, CheckpointStore.CheckpointStore> {
-  const problems: Array<string> = []
-  const rounds: Array<ReadonlyArray<Worker.Life>> = []
-  let doubts = 0
-  let output: unknown
-  while (output === undefined && problems.length === 0) {
-    if (rounds.length === maxRounds) {
-      problems.push(`it did not end in ${maxRounds} rounds`)
-      break
-    }
-    const jobs = Array.from({ length: workers }, () => job)
-    const lives = yield* Effect.forEach(jobs, Worker.run, { concurrency: "unbounded" })
-    rounds.push(lives)
+/** A Run on its way, with the lives that drove it. */
+export class Driven {
+  readonly rounds: Array<ReadonlyArray<Worker.Life>> = []
+  readonly problems: Array<string> = []
+  doubts = 0
+  output: unknown
+  readonly plan: Plan
+
+  constructor(plan: Plan) {
+    this.plan = plan
+  }
+
+  get killed(): number {
+    return this.rounds.flat().filter(({ signal }) => signal === "SIGKILL").length
+  }
+
+  get isOpen(): boolean {
+    return this.output === undefined && this.problems.length === 0
+  }
+
+  /** It ended before all deaths that were planned for it. */
+  get isMissed(): boolean {
+    return this.output !== undefined && this.killed < this.plan.job.deaths.length
+  }
+
+  /** Takes in a round of lives, whose output is what they said of this Run. */
+  lived(lives: ReadonlyArray<Worker.Life>): void {
+    this.rounds.push(lives)
     for (const life of lives) {
       if (life.signal === "SIGKILL") continue
-      if (life.code !== 0 || life.errors !== "") problems.push(`a worker ended with ${life.code}: ${life.errors}`)
+      if (life.code !== 0 || life.errors !== "") this.problems.push(`a worker ended with ${life.code}: ${life.errors}`)
       const end = decodeEnd(life.output.trim())
-      if (end._tag === "None") problems.push(`a worker said ${life.output}`)
-      else if (end.value._tag === "Completed") output = end.value.output
-      else if (end.value._tag !== "Suspended") problems.push(`it ended as ${JSON.stringify(end.value)}`)
+      if (end._tag === "None") this.problems.push(`a worker said ${life.output}`)
+      else if (end.value._tag === "Completed") this.output = end.value.output
+      else if (end.value._tag !== "Suspended") this.problems.push(`it ended as ${JSON.stringify(end.value)}`)
     }
-    if (output === undefined && problems.length === 0) doubts += yield* Person.answer(job)
+    if (this.isOpen && this.rounds.length === maxRounds) this.problems.push(`it did not end in ${maxRounds} rounds`)
   }
+}
+
+/** Has processes of its own drive a Run until it has ended, or died as often as it was to. */
+export const begin = Effect.fnUntraced(function* (plan: Plan) {
+  const driven = new Driven(plan)
+  const jobs = Array.from({ length: plan.workers }, () => plan.job)
+  while (driven.isOpen && (driven.rounds.length === 0 || driven.killed < plan.job.deaths.length)) {
+    driven.lived(yield* Effect.forEach(jobs, Worker.run, { concurrency: "unbounded" }))
+    yield* answered(driven)
+  }
+  return driven
+})
+
+/**
+ * Has new processes drive what `begin` left of Runs of one kind, to the end. They share them: what a Run went through is in
+ * the store, and a start takes far longer than a Run.
+ */
+export const goOn = Effect.fnUntraced(function* (all: ReadonlyArray<Driven>) {
+  for (;;) {
+    const open = all.filter(({ isOpen }) => isOpen)
+    const [first] = open
+    if (first === undefined) return
+    const { runId: _, trace: __, ...job } = first.plan.job
+    const runs = open.map(({ plan }) => ({ runId: plan.job.runId, ledger: plan.job.ledger, trace: plan.job.trace }))
+    const jobs = Array.from({ length: first.plan.workers }, () => ({ ...job, deaths: [], runs }))
+    const lives = yield* Effect.forEach(jobs, Worker.run, { concurrency: "unbounded" })
+    for (const one of open) one.lived(lives.map((life) => ({ ...life, output: saidOf(life, one.plan.job.runId) })))
+    yield* Effect.forEach(open, answered, { concurrency: 3, discard: true })
+  }
+})
+
+/** What a life that drove several Runs said of one. */
+const saidOf = ({ output }: Worker.Life, runId: string): string => {
+  const said = output
+    .split("\n")
+    .flatMap((line) => Option.toArray(decodeShared(line)))
+    .find((one) => one.runId === runId)
+  return said === undefined ? output : JSON.stringify(said.end)
+}
+
+const answered = Effect.fnUntraced(function* (driven: Driven) {
+  if (driven.isOpen) driven.doubts += yield* Person.answer(driven.plan.job)
+})
+
+/** What became of a Run, in the store that is provided, which is the one of its job. */
+export const report = Effect.fnUntraced(function* (
+  driven: Driven
+): Effect.fn.Return<Report, unknown, CheckpointStore.CheckpointStore> {
+  const { doubts, killed, output, rounds } = driven
+  const { job } = driven.plan
+  const problems = [...driven.problems]
   const effects = Ledger.read(job.ledger)
   const trace = Trace.read(job.trace)
   const points = trace.filter(({ what }) => what === "point").length
   const missed = job.deaths.filter((point) => point >= points)
-  const killed = rounds.flat().filter(({ signal }) => signal === "SIGKILL").length
   if (killed !== job.deaths.length - missed.length) problems.push(`${killed} deaths, planned ${job.deaths.join(", ")}`)
   const counts = {
     lives: rounds.flat().length,

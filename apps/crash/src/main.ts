@@ -1,12 +1,11 @@
 /**
- * A worker process: drives one Run, or sweeps for Runs that nobody drives, and may be told to die on the way.
+ * A worker process: drives one Run, or some beside each other, or sweeps for Runs that nobody drives, and may be told to die on the way.
  *
- * Prints one line of JSON when it ends by itself: the Outcome, or the error.
+ * Prints one line of JSON for each Run that it drove to an end or a rest: the Outcome, or the error.
  */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { CheckpointStore, ProcessOwner, Run } from "@waystone/core"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { writeSync } from "node:fs"
@@ -21,16 +20,56 @@ import * as Trace from "./Trace.ts"
 
 const program = Effect.gen(function* () {
   const job = yield* Job.decode(process.argv[2])
+  const agent = Subject.agent(job)
+  const { runId, runs } = job
+  const driven =
+    runs !== undefined
+      ? Effect.forEach(runs, (one) => beside(agent, { ...job, ...one }), { concurrency: 3, discard: true })
+      : runId === undefined
+        ? Effect.provide(Effect.andThen(say("ready"), work(agent)), services(job))
+        : Effect.flatMap(alone(agent, { ...job, runId }), say)
+  yield* Effect.provide(driven, Stores.layer(job.store))
+})
+
+type Alone = Job.Job & { readonly runId: string }
+
+const alone = (agent: Subject.Any, job: Alone) =>
+  Effect.provide(
+    drive(agent, job.runId, (what) => marked(job, what)),
+    services(job)
+  )
+
+/** One Run of several that share the process and the connection, and nothing else. */
+const beside = (agent: Subject.Any, job: Alone) =>
+  Effect.flatMap(alone(agent, job), (end) => say({ runId: job.runId, end }))
+
+const marked = ({ trace }: Job.Job, what: Trace.What) =>
+  Effect.sync(() => void (trace !== undefined && Trace.mark(trace, what)))
+
+/** What a Run needs, in the store that is provided. */
+const services = (job: Job.Job) => {
   const pass = Points.make(job)
-  const { actMillis = 2, trace } = job
-  const mark = (what: Trace.What) => Effect.sync(() => void (trace !== undefined && Trace.mark(trace, what)))
+  const store = Layer.effect(
+    CheckpointStore.CheckpointStore,
+    Effect.map(CheckpointStore.CheckpointStore, (real) => Points.store(real, { pass, fenced: marked(job, "fenced") }))
+  )
+  return Layer.mergeAll(
+    store,
+    Subject.model(() => job.team === true && Bill.charge(job)),
+    Subject.handlers(acting(job, pass)),
+    ProcessOwner.layer,
+    job.team === true ? Bill.budget : Layer.empty
+  )
+}
+
+const acting = ({ actMillis = 2, freeze: freezes, ledger }: Job.Job, pass: Points.Pass): Subject.Act => {
   let frozen = false
-  const act: Subject.Act = (entry) =>
+  return (entry) =>
     Effect.gen(function* () {
       yield* pass
       yield* Effect.sleep(actMillis)
-      Ledger.happen(job.ledger, entry)
-      if (job.freeze === true && !frozen) {
+      Ledger.happen(ledger, entry)
+      if (freezes === true && !frozen) {
         frozen = true
         freeze()
         // At once, so that the result is written before any timer tells it that the lease is lost.
@@ -41,25 +80,7 @@ const program = Effect.gen(function* () {
       yield* pass
       return Ledger.receipt(entry.item)
     })
-  const store = Layer.effect(
-    CheckpointStore.CheckpointStore,
-    Effect.map(Layer.build(Stores.layer(job.store)), (context) =>
-      Points.store(Context.get(context, CheckpointStore.CheckpointStore), { pass, fenced: mark("fenced") })
-    )
-  )
-  const services = Layer.mergeAll(
-    store,
-    Subject.model(() => job.team === true && Bill.charge(job)),
-    Subject.handlers(act),
-    ProcessOwner.layer,
-    job.team === true ? Bill.budget : Layer.empty
-  )
-  const agent = Subject.agent(job)
-  const { runId } = job
-  const driven =
-    runId === undefined ? Effect.andThen(say("ready"), work(agent)) : Effect.flatMap(drive(agent, runId, mark), say)
-  yield* Effect.provide(driven, services)
-})
+}
 
 /** Stops the process until SIGCONT. The signal may take a moment, in which nothing else may run here. */
 const freeze = (): void => {

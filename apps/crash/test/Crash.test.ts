@@ -56,31 +56,34 @@ const killed = Effect.fnUntraced(function* (open: Backend["open"], kind: Table.K
   const { concurrency, effect, team, workers } = kind
   const store = yield* open
   const base = yield* folder
-  const kill = (runId: string, deaths: ReadonlyArray<number>) => {
+  const begun = (runId: string, deaths: ReadonlyArray<number>) => {
     const ledger = join(base, runId)
     const work = { store, effect, concurrency, ...(team ? { team } : undefined) }
-    return Kill.run({ job: { ...work, runId, ledger, trace: `${ledger}.trace`, deaths }, workers })
+    return Kill.begin({ job: { ...work, runId, ledger, trace: `${ledger}.trace`, deaths }, workers })
   }
   /** Calls at once may share appends, so that a Run can have fewer points: then another one is killed a bit earlier. */
   const surely = Effect.fnUntraced(function* (runId: string, planned: ReadonlyArray<number>) {
-    const reports = [yield* kill(runId, planned)]
+    const runs = [yield* begun(runId, planned)]
     let deaths = planned
-    while (reports.at(-1)?.missed.length !== 0 && reports.length < 5) {
+    while (runs.at(-1)?.isMissed === true && runs.length < 5) {
       deaths = deaths.map((point, i) => Math.max(i, point - 4))
-      reports.push(yield* kill(`${runId}-try-${reports.length}`, deaths))
+      runs.push(yield* begun(`${runId}-try-${runs.length}`, deaths))
     }
-    return reports
+    return runs
   })
   return yield* Effect.gen(function* () {
     const key = `${effect} ${concurrency} ${team}`
-    const undisturbed = points.has(key) ? [] : [yield* kill("undisturbed", [])]
+    const first = points.has(key) ? [] : [yield* begun("undisturbed", [])]
+    yield* Kill.goOn(first)
+    const undisturbed = yield* Effect.forEach(first, Kill.report)
     const passed = points.get(key) ?? undisturbed[0]?.points ?? 0
     points.set(key, passed)
-    const reports = yield* Effect.forEach(
+    const runs = yield* Effect.forEach(
       Table.deaths(kind, passed),
       (deaths) => surely(`dies-at-${deaths.join("-and-")}`, deaths),
       { concurrency: 3 }
     )
-    return [...undisturbed, ...reports.flat()]
+    yield* Kill.goOn(runs.flat())
+    return [...undisturbed, ...(yield* Effect.forEach(runs.flat(), Kill.report))]
   }).pipe(Effect.provide(Stores.layer(store)))
 })
