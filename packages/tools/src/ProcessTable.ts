@@ -53,10 +53,10 @@ export const isUnlimited = (): boolean => /^unlimited\s+unlimited\b/.test(limitO
 
 /** One process; undefined if there is none. */
 export const entry = (pid: number): Entry | undefined => {
-  const text = read(pid, "stat")
+  const text = beginning(pid, "stat")
   // The name in parentheses may itself hold blanks and parentheses (proc_pid_stat(5)).
-  const fields = text?.slice(text.lastIndexOf(")") + 2).split(" ")
-  if (fields === undefined || fields.length < 21) return undefined
+  const fields = text.slice(text.lastIndexOf(")") + 2).split(" ")
+  if (fields.length < 21) return undefined
   const at = (index: number): number => Number(fields[index - 3])
   // Whose memory (23) is gone is on its way out: it runs nothing any more. A process whose first thread has ended is shown
   // as a zombie too, but has other threads (20).
@@ -128,28 +128,32 @@ const pids = (): ReadonlyArray<number> =>
     .toSorted((one, other) => other - one)
 
 const isMarked = (pid: number, { id, limits }: Marks): boolean =>
-  limits.includes(limitOf(pid)?.split(/\s/)[0] ?? "") || read(pid, "environ")?.includes(id) === true
+  limits.includes(limitOf(pid)?.split(/\s/)[0] ?? "") || environment(pid).includes(id)
 
 /** Soft and hard limit of the size of files. */
-const limitOf = (pid: number): string | undefined => /^Max file size\s+(.*)$/m.exec(read(pid, "limits") ?? "")?.[1]
+const limitOf = (pid: number): string | undefined => /^Max file size\s+(.*)$/m.exec(beginning(pid, "limits"))?.[1]
 
-/** Undefined if the process is gone or not ours to read. Synchronous: /proc is memory, and a scan must be quick. */
-const read = (pid: number, file: string): string | undefined => {
+/** Empty if the process is gone or not ours to read. Synchronous: /proc is memory, and a scan must be quick. */
+const environment = (pid: number): string => {
   try {
-    return readFileSync(`/proc/${pid}/${file}`, "latin1")
+    return readFileSync(`/proc/${pid}/environ`, "latin1")
   } catch {
-    return undefined
+    return ""
   }
 }
 
-/** In bytes; a command line may have 2 MB, and one path in it 4,096. */
+/** In bytes; a command line may have 2 MB, and one path in it 4,096. All of `stat` (under 1,000) and `limits` (1,300). */
 const maxBeginning = 5_000
 
+/**
+ * Empty as `environment`. One read: it takes half the time of `readFileSync`, which finds no size in /proc and so takes 64 KiB
+ * and asks for more.
+ */
 const beginning = (pid: number, file: string): string => {
   try {
     const descriptor = openSync(`/proc/${pid}/${file}`, "r")
     try {
-      const buffer = Buffer.alloc(maxBeginning)
+      const buffer = Buffer.allocUnsafe(maxBeginning)
       return buffer.toString("utf8", 0, readSync(descriptor, buffer, 0, maxBeginning, 0))
     } finally {
       closeSync(descriptor)
