@@ -8,21 +8,30 @@ import { join } from "node:path"
 import { type Plugin, rolldown } from "rolldown"
 import type { TestProject } from "vitest/node"
 
-/** By the project's folder: where the program begins, and the folder of its `<name>.mjs` and of the chunks. */
-export const programs: Readonly<Record<string, { readonly input: string; readonly dir: string }>> = {
-  "apps/crash": { input: "src/main.ts", dir: "node_modules/.cache/worker" },
+interface Program {
+  readonly input: string
+  readonly dir: string
+}
+
+/** By the project's folder: where each program begins, and the folder of its `<name>.mjs` and of the chunks. */
+export const programs: Readonly<Record<string, ReadonlyArray<Program>>> = {
+  "apps/crash": [
+    { input: "src/main.ts", dir: "node_modules/.cache/worker" },
+    { input: "test/durable/worker.ts", dir: "node_modules/.cache/other" }
+  ],
   // Beside `src`, since it looks for `../project`.
-  "apps/demo": { input: "src/main.ts", dir: ".bundle" },
-  "packages/checkpoint-redis": { input: "test/support/child.ts", dir: "node_modules/.cache/child" },
-  "packages/checkpoint-sqlite": { input: "test/child.ts", dir: "node_modules/.cache/child" }
+  "apps/demo": [{ input: "src/main.ts", dir: ".bundle" }],
+  "packages/checkpoint-redis": [{ input: "test/support/child.ts", dir: "node_modules/.cache/child" }],
+  "packages/checkpoint-sqlite": [{ input: "test/child.ts", dir: "node_modules/.cache/child" }]
 }
 
 export const setup = async (project: TestProject): Promise<void> => {
   const { root } = project.config
   const found = Object.entries(programs).find(([folder]) => root === join(import.meta.dirname, "..", folder))
   if (found === undefined) throw new Error(`bundle.setup.ts knows no program of ${root}`)
-  const [, { dir, input }] = found
-  const make = () => bundled(join(root, input), join(root, dir))
+  const make = async () => {
+    for (const { dir, input } of found[1]) await bundled(join(root, input), join(root, dir))
+  }
   await make()
   project.onTestsRerun(make)
 }

@@ -3,7 +3,7 @@
  */
 import * as Effect from "effect/Effect"
 import { type ChildProcess, fork } from "node:child_process"
-import { fileURLToPath } from "node:url"
+import { join } from "node:path"
 import type { Order, Told } from "./Order.ts"
 
 export interface Other {
@@ -11,8 +11,8 @@ export interface Other {
   readonly stop: () => void
 }
 
-const entry = fileURLToPath(new URL("./worker.ts", import.meta.url))
-const compiled = fileURLToPath(new URL("../../node_modules/.cache/compiled", import.meta.url))
+/** `worker.ts`, as scripts/bundle.setup.ts bundles it, and what Node has compiled of it. */
+const folder = join(import.meta.dirname, "../../node_modules/.cache/other")
 
 export const make = (): Other => {
   let child: ChildProcess | undefined
@@ -23,9 +23,9 @@ export const make = (): Other => {
     waiting.delete(id)
   }
   const start = () => {
-    const started = fork(entry, [], {
-      execArgv: ["--conditions=@waystone/source"],
-      env: { PATH: process.env["PATH"], NODE_COMPILE_CACHE: compiled }
+    const started = fork(join(folder, "worker.mjs"), [], {
+      execArgv: [],
+      env: { PATH: process.env["PATH"], NODE_COMPILE_CACHE: join(folder, "compiled") }
     })
     started.on("message", ({ id, told }: { readonly id: number; readonly told: Told }) => settle(id, told))
     started.once("exit", (_, signal) => {
