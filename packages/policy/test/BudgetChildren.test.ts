@@ -1,12 +1,20 @@
 import { describe, expect, it } from "@effect/vitest"
+import { RedisStore } from "@waystone/checkpoint-redis"
+import { SqliteStore } from "@waystone/checkpoint-sqlite"
 import { Agent, CheckpointStore, MemoryStore, Owner, Run, type RunEvent } from "@waystone/core"
 import { DyingStore, Mortal } from "@waystone/core/testing"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as TestServer from "../../checkpoint-redis/test/support/server.ts"
 import * as Budget from "../src/Budget.ts"
 import { fold, initial, none, type Spending } from "../src/Spending.ts"
 import { eventsOf, greedy, handlers, input, Kit, ledger, type Next, only, Priced, saying } from "./support/budgets.ts"
@@ -49,10 +57,37 @@ const team =
     return turn < pays ? [{ type: "tool-call", id: `p${number}`, name: "pay", params: { n: turn } }] : saying("helped")
   }
 
+type Open = Effect.Effect<CheckpointStore.CheckpointStore["Service"], unknown, Scope.Scope>
+
+const opened = <E>(layer: Layer.Layer<CheckpointStore.CheckpointStore, E>): Open =>
+  Effect.map(Layer.build(layer), (context) => Context.get(context, CheckpointStore.CheckpointStore))
+
+/** An empty store of each kind. */
+const stores: ReadonlyArray<{ readonly kind: string; readonly isThere: boolean; readonly open: Open }> = [
+  { kind: "memory", isThere: true, open: MemoryStore.make },
+  {
+    kind: "SQLite",
+    isThere: true,
+    open: Effect.flatMap(
+      Effect.acquireRelease(
+        Effect.sync(() => mkdtempSync(join(tmpdir(), "waystone-budget-"))),
+        (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
+      ),
+      (folder) => opened(SqliteStore.layer({ file: join(folder, "runs.db") }))
+    )
+  },
+  {
+    kind: "Redis",
+    isThere: TestServer.canStart,
+    open: Effect.flatMap(TestServer.scoped(), ({ url }) => opened(RedisStore.layerUrl({ url, onWeakServer: "ignore" })))
+  }
+]
+if (!TestServer.canStart) console.log(TestServer.skipped("budgets of sub-agents on Redis"))
+
 /** One Run with what was spent; it can die at an append. */
-const one = (agent: ReturnType<typeof lead>, budget: Budget.Options, next: Next) =>
+const one = (agent: ReturnType<typeof lead>, budget: Budget.Options, next: Next, open: Open = MemoryStore.make) =>
   Effect.gen(function* () {
-    const store = yield* MemoryStore.make
+    const store = yield* open
     const paid = ledger()
     const services = Layer.mergeAll(
       greedy(paid, next),
@@ -92,59 +127,64 @@ const folded = (events: ReadonlyArray<RunEvent.RunEvent>) => {
   return { most, spending }
 }
 
+describe.each(stores)("a Budget and the agents below, on $kind", ({ isThere, open }) => {
+  describe.skipIf(!isThere)("whose shares are what their caller has", () => {
+    it.live("RI-026 B5 as many are admitted as their shares fit, and the others are an error that says so", () =>
+      Effect.gen(function* () {
+        const { life, paid, read } = yield* one(lead({ tokens: 40_000 }), { tokens: 100_000 }, team(5, 1), open)
+        expect((yield* life()).outcome).toMatchObject({ _tag: "Completed" })
+        const events = yield* read()
+        expect(only(events, "ToolCallStarted").map(({ reservations }) => reservations?.["budget"])).toEqual([
+          { tokens: 40_000 },
+          { tokens: 40_000 }
+        ])
+        const refused = only(events, "ToolCallCompleted").filter(({ ending }) => ending === "refused")
+        expect(refused).toHaveLength(3)
+        expect(JSON.stringify(refused[0]?.result)).toMatch(/Refused by budget: the budget has \d+ tokens left/)
+        expect(paid.tokens).toBeLessThanOrEqual(100_000)
+        const { most, spending } = folded(events)
+        expect(most).toBeLessThanOrEqual(100_000)
+        expect(spending.reserved).toEqual(none)
+        expect(spending.spent.tokens).toBe(paid.tokens)
+      })
+    )
+
+    it.live("RI-026 one that uses up its share is stopped, and its caller is told", () =>
+      Effect.gen(function* () {
+        const { life, read } = yield* one(lead({ tokens: 5000 }), { tokens: 100_000 }, team(1, 1000), open)
+        expect((yield* life()).outcome).toMatchObject({ _tag: "Completed", output: "all done" })
+        const [child] = only(yield* read(), "ToolCallCompleted")
+        expect(child).toMatchObject({ isFailure: true, error: "Budget" })
+        expect(JSON.stringify(child?.result)).toContain("r.t1.0 was stopped: its budget is used up")
+        expect(only(yield* read("r.t1.0"), "RunFinished")).toMatchObject([
+          { outcome: { _tag: "Stopped", reason: { _tag: "Budget" } } }
+        ])
+        expect(folded(yield* read("r.t1.0")).most).toBeLessThanOrEqual(5000)
+      })
+    )
+
+    it.live("RI-005 where nothing is left for the caller after it, that is stopped at once", () =>
+      Effect.gen(function* () {
+        // All that is left but the caller's first turn goes to the one below.
+        const probe = yield* one(lead({ tokens: 10_000 }), { tokens: 100_000 }, team(1, 1000))
+        yield* probe.life()
+        const first = only(yield* probe.read(), "TurnCompleted")[0]?.usage
+        const used = (first?.cacheWrite ?? 0) + (first?.output ?? 0) + (first?.reasoning ?? 0) + (first?.input ?? 0)
+        const { life, read } = yield* one(
+          lead({ tokens: 10_000 }),
+          { tokens: used + 10_000, minOutputTokens: 1 },
+          team(1, 1000),
+          open
+        )
+        expect((yield* life()).outcome).toMatchObject({ _tag: "Stopped", reason: { _tag: "Budget" } })
+        const [child] = only(yield* read(), "ToolCallCompleted")
+        expect(JSON.stringify(child?.result)).toContain("r.t1.0 was stopped: its budget is used up")
+      })
+    )
+  })
+})
+
 describe("a Budget and the agents below", () => {
-  it.effect("RI-026 B5 as many are admitted as their shares fit, and the others are an error that says so", () =>
-    Effect.gen(function* () {
-      const { life, paid, read } = yield* one(lead({ tokens: 40_000 }), { tokens: 100_000 }, team(5, 1))
-      expect((yield* life()).outcome).toMatchObject({ _tag: "Completed" })
-      const events = yield* read()
-      expect(only(events, "ToolCallStarted").map(({ reservations }) => reservations?.["budget"])).toEqual([
-        { tokens: 40_000 },
-        { tokens: 40_000 }
-      ])
-      const refused = only(events, "ToolCallCompleted").filter(({ ending }) => ending === "refused")
-      expect(refused).toHaveLength(3)
-      expect(JSON.stringify(refused[0]?.result)).toMatch(/Refused by budget: the budget has \d+ tokens left/)
-      expect(paid.tokens).toBeLessThanOrEqual(100_000)
-      const { most, spending } = folded(events)
-      expect(most).toBeLessThanOrEqual(100_000)
-      expect(spending.reserved).toEqual(none)
-      expect(spending.spent.tokens).toBe(paid.tokens)
-    })
-  )
-
-  it.effect("RI-026 one that uses up its share is stopped, and its caller is told", () =>
-    Effect.gen(function* () {
-      const { life, read } = yield* one(lead({ tokens: 5000 }), { tokens: 100_000 }, team(1, 1000))
-      expect((yield* life()).outcome).toMatchObject({ _tag: "Completed", output: "all done" })
-      const [child] = only(yield* read(), "ToolCallCompleted")
-      expect(child).toMatchObject({ isFailure: true, error: "Budget" })
-      expect(JSON.stringify(child?.result)).toContain("r.t1.0 was stopped: its budget is used up")
-      expect(only(yield* read("r.t1.0"), "RunFinished")).toMatchObject([
-        { outcome: { _tag: "Stopped", reason: { _tag: "Budget" } } }
-      ])
-      expect(folded(yield* read("r.t1.0")).most).toBeLessThanOrEqual(5000)
-    })
-  )
-
-  it.effect("RI-005 where nothing is left for the caller after it, that is stopped at once", () =>
-    Effect.gen(function* () {
-      // All that is left but the caller's first turn goes to the one below.
-      const probe = yield* one(lead({ tokens: 10_000 }), { tokens: 100_000 }, team(1, 1000))
-      yield* probe.life()
-      const first = only(yield* probe.read(), "TurnCompleted")[0]?.usage
-      const used = (first?.cacheWrite ?? 0) + (first?.output ?? 0) + (first?.reasoning ?? 0) + (first?.input ?? 0)
-      const { life, read } = yield* one(
-        lead({ tokens: 10_000 }),
-        { tokens: used + 10_000, minOutputTokens: 1 },
-        team(1, 1000)
-      )
-      expect((yield* life()).outcome).toMatchObject({ _tag: "Stopped", reason: { _tag: "Budget" } })
-      const [child] = only(yield* read(), "ToolCallCompleted")
-      expect(JSON.stringify(child?.result)).toContain("r.t1.0 was stopped: its budget is used up")
-    })
-  )
-
   it.effect("CS1 without a share what is left is split evenly among those that a reply calls and their caller", () =>
     Effect.gen(function* () {
       const { life, read } = yield* one(lead(), { tokens: 90_000, costUsd: 1, turns: 32, calls: 14 }, team(2, 1))
