@@ -7,7 +7,8 @@
  *
  * Invariants
  *   F1  The same events give the same spans, whoever folds them and however often.
- *   F2  A span is given once, when it has ended, and its parent ends no earlier.
+ *   F2  A span is given once, when it has ended, and its parent ends no earlier. (Of a lost call of a sub-agent only the tree
+ *       knows the end: `Enclosing`.)
  *   F3  Every model call and every start of a tool call has a span, lost ones too; one that was never started has a point.
  *   F4  What a fork inherited belongs to the trace of the original.
  *

@@ -13,6 +13,7 @@
  */
 import type { CheckpointStore, Observer } from "@waystone/core"
 import * as Effect from "effect/Effect"
+import { enclosing } from "./Enclosing.ts"
 import * as Entries from "./Entries.ts"
 import { faultless, type Faults, merged } from "./Faults.ts"
 import type { FinishedSpan } from "./FinishedSpan.ts"
@@ -111,7 +112,7 @@ export const unsent = (
     }
     if (!keeps) return []
     const now = below.filter(([round]) => round >= from && round < rounds.length).map(([, segment]) => segment)
-    return [...now, ...root.segments.slice(from)].flatMap(({ spans }) => spans)
+    return enclosing([...now, ...root.segments.slice(from)].flatMap(({ spans }) => spans))
   })
 
 /** A Run and all Runs below it, itself the last. */

@@ -6,6 +6,7 @@
 import { CheckpointStore, RunError } from "@waystone/core"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import { enclosing } from "./Enclosing.ts"
 import type * as Entries from "./Entries.ts"
 import type { FinishedSpan } from "./FinishedSpan.ts"
 import * as Segments from "./Segments.ts"
@@ -27,10 +28,23 @@ export const spans = (
 > =>
   Effect.gen(function* () {
     const store = yield* CheckpointStore.CheckpointStore
-    const run = yield* Segments.fold({ store, writing: Writing.make(options) }, runId)
-    if (run.folding.seq === 0) return yield* new RunError.RunNotFound({ runId })
-    return spansOf(run)
+    const runs = yield* runsOf({ store, writing: Writing.make(options) }, runId)
+    const ids = new Set(
+      runs
+        .slice(-1)
+        .flatMap(spansOf)
+        .map(({ spanId }) => spanId)
+    )
+    return enclosing(runs.flatMap(spansOf)).filter(({ spanId }) => ids.has(spanId))
   })
+
+/** A Run, the last, and all Runs below it, which tell until when a lost call of it lived. */
+const runsOf = (parts: Parameters<typeof Segments.tree>[0], runId: string) =>
+  Effect.filterOrFail(
+    Segments.tree(parts, runId),
+    (runs) => runs.at(-1)?.folding.seq !== 0,
+    () => new RunError.RunNotFound({ runId })
+  )
 
 const spansOf = ({ open, segments }: Segments.Folded): ReadonlyArray<FinishedSpan> => [
   ...segments.flatMap(({ spans }) => spans),
@@ -64,9 +78,7 @@ export const tree = (
 const below = (runId: string, writing: Writing.Writing) =>
   Effect.gen(function* () {
     const store = yield* CheckpointStore.CheckpointStore
-    const runs = yield* Segments.tree({ store, writing }, runId)
-    if (runs.at(-1)?.folding.seq === 0) return yield* new RunError.RunNotFound({ runId })
-    return runs.flatMap(spansOf)
+    return enclosing((yield* runsOf({ store, writing }, runId)).flatMap(spansOf))
   })
 
 /**

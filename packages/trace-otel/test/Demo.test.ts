@@ -12,10 +12,12 @@ const isFull = process.env["WAYSTONE_FULL"] === "1"
 const main = join(import.meta.dirname, "../../../apps/demo/src/main.ts")
 
 /** What is in the project that the demo repairs, in its task, and in what its tests say. */
-const canaries = ["cart.js", "Repair", "npm test", "AssertionError", "EIO", "overloaded"]
+const canaries = ["cart.js", "points.js", "Math.ceil", "Repair", "npm test", "AssertionError", "EIO", "overloaded"]
+
+type Protocol = "http/json" | "http/protobuf"
 
 /** The demo in processes of its own, with folders of its own, that send their traces to `port`. */
-const demo = (port: number | undefined, semconv: string) =>
+const demo = (port: number | undefined, semconv: string, protocol: Protocol = "http/json") =>
   Effect.map(
     Effect.acquireRelease(
       Effect.sync(() => mkdtempSync(join(tmpdir(), "waystone-trace-test-"))),
@@ -29,7 +31,7 @@ const demo = (port: number | undefined, semconv: string) =>
         XDG_DATA_HOME: join(folder, "data"),
         NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
         OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
-        OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
+        OTEL_EXPORTER_OTLP_PROTOCOL: protocol,
         WAYSTONE_SEMCONV: semconv
       }
       const run = (...args: ReadonlyArray<string>) =>
@@ -48,28 +50,49 @@ const demo = (port: number | undefined, semconv: string) =>
 
 const idIn = (text: string): string => /demo-[0-9a-f-]{36}/.exec(text)?.[0] ?? ""
 
-/** How many spans of each operation the journal of a Run asks for. */
-const asked = (lines: string) => {
-  const events = lines
+interface Told {
+  readonly _tag: string
+  readonly callId?: string
+  readonly child?: { readonly runId: string }
+  readonly parent?: unknown
+}
+
+const eventsOf = (lines: string): ReadonlyArray<Told> =>
+  lines
     .split("\n")
     .filter((line) => line.startsWith("{"))
-    .map((line): { readonly _tag: string; readonly callId?: string } => JSON.parse(line).event)
+    .map((line) => JSON.parse(line).event)
+
+/** The Runs that the calls of a journal began. */
+const workersIn = (lines: string): ReadonlyArray<string> => [
+  ...new Set(
+    eventsOf(lines).flatMap(({ _tag, child }) =>
+      _tag === "ToolCallStarted" && child !== undefined ? [child.runId] : []
+    )
+  )
+]
+
+/** How many spans of each operation the journal of a Run asks for. */
+const asked = (lines: string) => {
+  const events = eventsOf(lines)
   const count = (tag: string) => events.filter(({ _tag }) => _tag === tag).length
   const attempts = count("AttemptStarted")
   const started = events.filter(({ _tag }) => _tag === "ToolCallStarted")
   const never = events.filter(
     ({ _tag, callId }) => _tag === "ToolCallCompleted" && !started.some((one) => one.callId === callId)
   )
+  // The attempts of a worker stand under the calls of its planner: nothing of its own is above them.
+  const above = attempts > 1 && events[0]?.parent === undefined ? 1 : 0
   // A result that a later attempt found out for a call that a dead one had started has a span of its own.
   return {
-    invoke_agent: attempts === 1 ? 1 : attempts + 1,
+    invoke_agent: attempts + above,
     chat: count("TurnStarted") + count("CompactionStarted"),
     execute_tool: started.length + never.length + reconciled(events)
   }
 }
 
 /** Calls whose result came in another attempt than their start. */
-const reconciled = (events: ReadonlyArray<{ readonly _tag: string; readonly callId?: string }>): number => {
+const reconciled = (events: ReadonlyArray<Told>): number => {
   const open = new Set<string | undefined>()
   let found = 0
   for (const { _tag, callId } of events) {
@@ -85,7 +108,15 @@ const reconciled = (events: ReadonlyArray<{ readonly _tag: string; readonly call
   return found
 }
 
-const check = (got: ReadonlyArray<Got>, journal: string, semconv: "latest" | "v1.41") => {
+const sum = (all: ReadonlyArray<ReturnType<typeof asked>>) =>
+  all.reduce((one, other) => ({
+    invoke_agent: one.invoke_agent + other.invoke_agent,
+    chat: one.chat + other.chat,
+    execute_tool: one.execute_tool + other.execute_tool
+  }))
+
+/** `journals`: of all Runs that took part. */
+const check = (got: ReadonlyArray<Got>, journals: ReadonlyArray<string>, semconv: "latest" | "v1.41") => {
   const exports = tracesOf(got)
   expect(violations(exports, { semconv })).toEqual([])
   const counts: Record<string, number> = {}
@@ -93,7 +124,7 @@ const check = (got: ReadonlyArray<Got>, journal: string, semconv: "latest" | "v1
     const operation = String(attributes.get("gen_ai.operation.name")?.value ?? "none")
     counts[operation] = (counts[operation] ?? 0) + 1
   }
-  expect(counts).toMatchObject(asked(journal))
+  expect(counts).toMatchObject(sum(journals.map(asked)))
   const all = JSON.stringify(exports)
   for (const canary of canaries) expect(all).not.toContain(canary)
 }
@@ -101,6 +132,13 @@ const check = (got: ReadonlyArray<Got>, journal: string, semconv: "latest" | "v1
 const profiles = ["latest", "v1.41"] as const
 const cases = ["normal", "tool-failure", "rate-limit", "timeout", "crash"].flatMap((scenario) =>
   profiles.map((semconv) => ({ scenario, semconv }))
+)
+const teams = profiles.flatMap((semconv) =>
+  [[], ["--crash"]].flatMap((args) =>
+    (["http/json", "http/protobuf"] as const)
+      .filter((protocol) => isFull || protocol === "http/protobuf")
+      .map((protocol) => ({ semconv, args, protocol }))
+  )
 )
 
 describe("the demo, sent to a back end", () => {
@@ -115,9 +153,29 @@ describe("the demo, sent to a back end", () => {
         const ran = yield* run("--scenario", one.scenario)
         expect(ran).toMatchObject({ code: 0 })
         const journal = yield* run("events", idIn(ran.out), "--json")
-        check(got, journal.out, one.semconv)
+        check(got, [journal.out], one.semconv)
       })
     )
+  )
+
+  it.live.each(teams.filter(({ args, semconv }) => isFull || (args.length > 0 && semconv === "latest")))(
+    "RI-145 team $args has the spans of the planner and of both workers in one trace, without content: $protocol, $semconv",
+    ({ args, protocol, semconv }) =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const { got, port } = yield* receiver
+          const { run } = yield* demo(port, semconv, protocol)
+          const ran = yield* run("--scenario", "team", ...args)
+          expect(ran).toMatchObject({ code: 0 })
+          const type = { "http/json": "application/json", "http/protobuf": "application/x-protobuf" }[protocol]
+          expect(new Set(got.map((one) => one.type))).toEqual(new Set([type]))
+          const root = (yield* run("events", idIn(ran.out), "--json")).out
+          const workers = workersIn(root)
+          expect(workers).toHaveLength(2)
+          const below = yield* Effect.forEach(workers, (worker) => run("events", worker, "--json"))
+          check(got, [root, ...below.map(({ out }) => out)], semconv)
+        })
+      )
   )
 
   it.live.each(profiles.filter((semconv) => isFull || semconv === "v1.41"))(
@@ -144,7 +202,7 @@ describe("the demo, sent to a back end", () => {
           expect(yield* run("approve", runId, call)).toMatchObject({ code: 0 })
           expect(yield* run("resume", runId, "--policy", policy)).toMatchObject({ code: 0 })
           const journal = yield* run("events", runId, "--json")
-          check(got, journal.out, semconv)
+          check(got, [journal.out], semconv)
         })
       )
   )

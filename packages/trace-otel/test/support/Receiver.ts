@@ -3,6 +3,7 @@ import { once } from "node:events"
 import { createServer } from "node:http"
 import { gunzipSync } from "node:zlib"
 import * as Effect from "effect/Effect"
+import * as Protobuf from "./Protobuf.ts"
 
 export interface Got {
   readonly path: string
@@ -46,6 +47,8 @@ export const refusing = (refuse: number) =>
 
 export const receiver = refusing(0)
 
-/** The traces among it, sent as JSON. */
+/** The traces among it, in the form of OTLP/JSON, however they were sent. */
 export const tracesOf = (got: ReadonlyArray<Got>): ReadonlyArray<unknown> =>
-  got.filter(({ path }) => path === "/v1/traces").map(({ body }) => JSON.parse(body.toString()))
+  got
+    .filter(({ path }) => path === "/v1/traces")
+    .map(({ body, type }) => (type === "application/x-protobuf" ? Protobuf.decoded(body) : JSON.parse(body.toString())))
