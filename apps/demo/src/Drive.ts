@@ -86,13 +86,17 @@ export const finish = Effect.fnUntraced(function* ({ runId, store }: Pick<Again,
   )
 })
 
-/** The agent that a Run goes on with. Fails if another program made it, or if it is a worker's: then its root goes on. */
-export const agentOf = Effect.fnUntraced(function* (runId: string) {
+/** A Run that goes its own way. Fails if it is a worker's, also if that has ended: then its root is the one to name. */
+export const rootOf = Effect.fnUntraced(function* (runId: string) {
   const info = yield* Run.get(runId)
   const { parent } = info
-  if (parent !== undefined) {
-    return yield* new RunError.Fatal({ reason: new RunError.RunIsChild({ runId, rootId: parent.rootId }) })
-  }
+  if (parent === undefined) return info
+  return yield* new RunError.Fatal({ reason: new RunError.RunIsChild({ runId, rootId: parent.rootId }) })
+})
+
+/** The agent that a Run goes on with. Fails if another program made it, or if it is a worker's. */
+export const agentOf = Effect.fnUntraced(function* (runId: string) {
+  const info = yield* rootOf(runId)
   const agent = Agent.named(info.agent)
   if (agent !== undefined) return { agent, info }
   const message = `run ${runId} is one of the agent ${info.agent}: this demo has ${Agent.names.join(" and ")} alone.`

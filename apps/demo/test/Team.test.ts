@@ -66,12 +66,16 @@ describe.skipIf(process.platform === "win32")("--scenario team", () => {
     expect(runs.slice(1)).toEqual([expect.stringMatching(new RegExp(`^${runId} +completed +planner `))])
     const seen = (await demo("show", runId)).out
     for (const call of ["t2.0", "t2.1"]) {
-      expect(seen).toMatch(new RegExp(`✓ ${call} delegate .*\n      worker ${runId}\\.${call}: completed, 5 turns, `))
+      expect(seen).toMatch(
+        new RegExp(
+          `✓ ${call} delegate .*\n      worker ${runId}\\.${call}: completed, 5 turns in \\d+ (?:s|min), \\d+ in, \\d+ out\n`
+        )
+      )
     }
     const child = `${runId}.t2.0`
     expect((await demo("show", child)).out).toContain(`part of  ${runId}, as call t2.0 of ${runId}`)
-    for (const verb of ["pause", "fork", "resume"]) {
-      const refused = await demo(verb, child, ...(verb === "resume" ? ["--dir", own.home] : []))
+    for (const verb of ["pause", "fork", "resume", "cancel"]) {
+      const refused = await demo(verb, child)
       expect(refused, verb).toMatchObject({ code: 1, out: "" })
       expect(refused.err, verb).toMatch(new RegExp(`^demo: Run ${child} is the Run of a sub-agent: .* ${runId}\\.\n$`))
     }

@@ -41,7 +41,7 @@ export const cancel = Command.make(
 )
 
 const cancelled = Effect.fnUntraced(function* (runId: string, reason: string | undefined) {
-  const before = yield* Run.get(runId)
+  const before = yield* Drive.rootOf(runId)
   if (before.status === "completed" || before.status === "cancelled") {
     return yield* new Unusable({ message: `run ${runId} is ${before.status}: there is nothing to cancel.` })
   }

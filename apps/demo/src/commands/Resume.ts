@@ -34,7 +34,7 @@ export const resume = Command.make(
       const model = yield* Choice.parse(flags)
       const policy = Option.getOrUndefined(yield* Options.file(asked))
       const folder = Option.getOrUndefined(yield* Options.located(dir))
-      const ending = folder === undefined ? yield* Effect.provide(Ending.found(run), Layers.looking(store)) : undefined
+      const ending = folder === undefined ? yield* Effect.provide(over(run), Layers.looking(store)) : undefined
       if (ending !== undefined) {
         const { line, repaired, status } = ending
         const print = yield* printer(json)
@@ -55,3 +55,5 @@ export const resume = Command.make(
     "Go on with a Run that was interrupted, is paused, or whose process died: nothing that was done is done again. The model is the one that is named now. One that rests because no model answered goes on when its time has come; before, it says when that is. Of one that has ended and whose folder is gone it says what came of it. Exits as the demo does"
   )
 )
+
+const over = (runId: string) => Effect.andThen(Drive.rootOf(runId), Ending.found(runId))

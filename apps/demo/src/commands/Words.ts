@@ -94,7 +94,8 @@ export const detailed =
         ...below
           .filter(({ info }) => info.parent?.callId === callId)
           .map(
-            ({ info, status }) => `      ${info.agent} ${info.runId}: ${status}, ${info.turn} turns, ${tokens(info)}`
+            ({ info, status }) =>
+              `      ${info.agent} ${info.runId}: ${status}, ${info.turn} turns in ${age(info.updatedAt - info.createdAt)}, ${tokens(info)}`
           )
       ]
     })
