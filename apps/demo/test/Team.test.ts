@@ -4,6 +4,7 @@ import { readdirSync, readlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { vi } from "vitest"
 import * as Server from "../../../packages/checkpoint-redis/test/support/server.ts"
+import type * as Calls from "../src/Calls.ts"
 import type { Events, Seen } from "../src/scenario/Claims.ts"
 import * as TeamProof from "../src/scenario/TeamProof.ts"
 import { idIn } from "./misled.ts"
@@ -165,6 +166,9 @@ describe.skipIf(process.platform === "win32")("--scenario team", () => {
         const info = lines(one.out)[0]
         expect(info).toMatchObject({ status: "cancelled", waiting: [] })
         expect(info).not.toHaveProperty("owner")
+        // A call holds what it has reserved until it has a result.
+        expect(info.calls.length).toBeGreaterThan(0)
+        expect(info.calls.filter(({ ending }: Calls.Call) => ending === undefined)).toEqual([])
       }
       const there = readdirSync("/proc").flatMap((pid) => {
         try {

@@ -4,7 +4,9 @@ import { once } from "node:events"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { SqliteStore } from "@waystone/checkpoint-sqlite"
 import * as Effect from "effect/Effect"
+import * as Trace from "../src/Trace.ts"
 import { type Got, receiver, tracesOf } from "./support/Receiver.ts"
 import { spansOf, violations } from "./support/Conventions.ts"
 
@@ -164,7 +166,7 @@ describe("the demo, sent to a back end", () => {
       Effect.scoped(
         Effect.gen(function* () {
           const { got, port } = yield* receiver
-          const { run } = yield* demo(port, semconv, protocol)
+          const { folder, run } = yield* demo(port, semconv, protocol)
           const ran = yield* run("--scenario", "team", ...args)
           expect(ran).toMatchObject({ code: 0 })
           const type = { "http/json": "application/json", "http/protobuf": "application/x-protobuf" }[protocol]
@@ -174,6 +176,17 @@ describe("the demo, sent to a back end", () => {
           expect(workers).toHaveLength(2)
           const below = yield* Effect.forEach(workers, (worker) => run("events", worker, "--json"))
           check(got, [root, ...below.map(({ out }) => out)], semconv)
+          // What two processes sent is what their journals give, by Run and as a tree.
+          const store = SqliteStore.layer({ file: join(folder, "data/waystone/runs.db") })
+          const runId = idIn(ran.out)
+          const stored = yield* Effect.provide(
+            Effect.all([Trace.tree(runId), Effect.forEach([...workers, runId], (id) => Trace.spans(id))]),
+            store
+          )
+          const endsOf = (spans: ReadonlyArray<{ readonly spanId: string; readonly end: number | bigint }>) =>
+            Object.fromEntries(spans.map(({ end, spanId }) => [spanId, String(end)]))
+          const sent = endsOf(spansOf(tracesOf(got)).map(({ end, spanId }) => ({ spanId, end: end / 1_000_000n })))
+          for (const spans of [stored[0], stored[1].flat()]) expect(endsOf(spans)).toEqual(sent)
         })
       )
   )
