@@ -19,7 +19,7 @@ export const folder = join(import.meta.dirname, "../node_modules/.cache/worker")
 
 export const start = (job: Job.Job): ChildProcess =>
   spawn(process.execPath, [join(folder, "main.mjs"), Job.encode(job)], {
-    env: { PATH: process.env["PATH"], NODE_COMPILE_CACHE: join(folder, "compiled") },
+    env: { PATH: process.env["PATH"], NODE_COMPILE_CACHE: join(folder, "compiled"), PARENT: String(process.pid) },
     stdio: ["ignore", "pipe", "pipe"]
   })
 

@@ -106,7 +106,8 @@ const complain = (problem: unknown) => Effect.sync(() => void process.stderr.wri
 
 /** A worker does not outlive the tests that started it, however they end. */
 const whileParentLives = Effect.gen(function* () {
-  const parent = process.ppid
+  // It is told who that is: somebody who died while this process started is its parent no more.
+  const parent = Number(process.env["PARENT"])
   yield* Effect.sleep("1 second").pipe(Effect.repeat({ while: () => process.ppid === parent }))
   yield* Effect.sync(() => process.kill(process.pid, "SIGKILL"))
 })
