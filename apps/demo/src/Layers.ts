@@ -91,7 +91,7 @@ export const layer = ({
     Models.layer(model, scenario?.disturb),
     model._tag === "Offline" ? Layer.empty : Layer.orDie(Prices.layer()),
     ProcessOwner.layer,
-    Tracing.layer,
+    Tracing.layer(store),
     policies
   ).pipe(Layer.provideMerge(wrapped), Layer.provideMerge(project))
 }
@@ -115,7 +115,10 @@ export const looking = (store: Stores.Store) =>
 
 /** The same, for what ends a Run: its trace is sent. */
 export const watched = (store: Stores.Store) =>
-  Layer.merge(Layer.provideMerge(Layer.merge(Policy.layer, Tracing.layer), Stores.existing(store)), ProcessOwner.layer)
+  Layer.merge(
+    Layer.provideMerge(Layer.merge(Policy.layer, Tracing.layer(store)), Stores.existing(store)),
+    ProcessOwner.layer
+  )
 
 /** The service of a layer, with something done to it. */
 const changed = <I, S, E, R>(

@@ -17,6 +17,7 @@ import type { Held } from "./Held.ts"
 import type { Sampler } from "./Sampling.ts"
 import * as Segments from "./Segments.ts"
 import type { Traces } from "./Traces.ts"
+import type { Unsent } from "./Unsent.ts"
 import type { Writing } from "./Writing.ts"
 
 export interface Parts {
@@ -25,6 +26,7 @@ export interface Parts {
   readonly sampler: Sampler
   readonly traces: Traces
   readonly held: Held
+  readonly unsent: Unsent
   /** Counts what happened; `taken` are the spans that it made. */
   readonly measure: (entry: Observer.Entry, folding: Folding, taken: Taken) => void
 }
@@ -41,6 +43,8 @@ interface Followed {
   later: boolean
   /** The Run has called sub-agents. */
   calls: boolean
+  /** Another process has left unsent what came after this event. */
+  after: number | undefined
 }
 
 const unread = (error: Entries.ReadError): Effect.Effect<void> =>
@@ -54,20 +58,29 @@ export const observer = (parts: Parts): Observer.Observer => ({
   attempt: ({ runId }) =>
     Effect.gen(function* () {
       const folding = new Folding(runId, parts.writing)
-      const followed: Followed = { folding, spans: [], cut: false, open: false, later: false, calls: false }
+      const after = yield* parts.unsent.left(runId)
+      const followed: Followed = { folding, spans: [], cut: false, open: false, later: false, calls: false, after }
       yield* Effect.addFinalizer(() => Effect.sync(() => forget(parts, followed)))
       return (entry: Observer.Entry) =>
         Effect.suspend(() =>
           entry.seq === followed.folding.seq + 1
-            ? Effect.sync(() => next(parts, followed, entry))
+            ? here(parts, followed, entry)
             : Effect.andThen(
                 catchUp(parts, followed, entry),
-                Effect.sync(() => next(parts, followed, entry))
+                Effect.suspend(() => here(parts, followed, entry))
               )
         ).pipe(ignoring)
     }),
   ended: (runId) => ignoring(endedOutside(parts, runId))
 })
+
+/** Takes the next event; notes first that there will be something to send, where that begins. */
+const here = (parts: Parts, followed: Followed, entry: Observer.Entry): Effect.Effect<void> => {
+  const wasOpen = followed.open
+  next(parts, followed, entry)
+  if (wasOpen || !followed.open || followed.folding.head.parent !== undefined) return Effect.void
+  return parts.unsent.begin(followed.folding.runId, entry.seq - 1)
+}
 
 /** A Run that rested was ended, and those below it: nobody drove them, so nobody saw it. */
 const endedOutside = (parts: Parts, runId: string): Effect.Effect<void, Entries.ReadError> =>
@@ -77,7 +90,8 @@ const endedOutside = (parts: Parts, runId: string): Effect.Effect<void, Entries.
       if (last?.entry.epoch === 0 && last.taken.ended?.final === true)
         parts.measure(last.entry, last.folding, last.taken)
     const root = runs.at(-1)
-    if (root?.last?.taken.ended !== undefined) parts.traces.send(runId, root.folding.seq)
+    if (root?.last?.taken.ended !== undefined)
+      parts.traces.send(runId, root.folding.seq, yield* parts.unsent.left(runId))
   })
 
 /** Reads what came before this attempt, or what the observer was too slow for. */
@@ -145,13 +159,17 @@ const forget = (parts: Parts, followed: Followed): void => {
 }
 
 const decide = (parts: Parts, followed: Followed, upTo: number): void => {
-  const { calls, cut, folding, later, spans } = followed
+  const { after, calls, folding, later, spans } = followed
+  // What is left of before is read with it, from the journals.
+  const cut = followed.cut || after !== undefined
   const { faults, head, runId } = folding
   if (!followed.open) enter(parts, folding)
   followed.open = false
   const rootId = head.parent?.rootId ?? runId
   const kept = parts.sampler(folding.traceId, faults)
-  parts.traces.leave(runId, { runId, rootId, upTo, faults, spans: cut ? undefined : spans, later, calls })
+  parts.traces.leave(runId, { runId, rootId, upTo, faults, spans: cut ? undefined : spans, later, calls, after })
+  if (cut) parts.held.give(spans.length)
+  followed.after = undefined
   followed.spans = []
   // What is dropped now is asked for again if a later segment is worth it: it is read from the journal then.
   followed.cut = head.parent === undefined && !kept

@@ -15,6 +15,7 @@ import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import type * as KeyValueStore from "effect/persistence/KeyValueStore"
 import { Foreign } from "./Foreign.ts"
 import { Held } from "./Held.ts"
 import * as Inside from "./Inside.ts"
@@ -27,6 +28,7 @@ import * as Segments from "./Segments.ts"
 import * as Sender from "./Sender.ts"
 import { TraceDestination } from "./Trace.ts"
 import { Traces } from "./Traces.ts"
+import * as Unsent from "./Unsent.ts"
 import * as WaitingRuns from "./WaitingRuns.ts"
 import * as Writing from "./Writing.ts"
 
@@ -38,6 +40,11 @@ export interface Options extends Writing.Options {
   readonly maxHeld?: number
   /** How long the end of the program waits for spans that were not taken yet. Default 10 s. */
   readonly patience?: Duration.Input
+  /**
+   * Notes which Runs have something that was not taken yet, so that a later process that drives one of them sends it. It must
+   * outlive the process, and be the same for all that drive those Runs. Default: nothing is noted, and `Trace.export` is for it.
+   */
+  readonly unsent?: KeyValueStore.KeyValueStore
   /** How often waiting Runs are counted. Default 30 s; with Duration.infinity, never. */
   readonly waitingEvery?: Duration.Input
 }
@@ -153,15 +160,21 @@ const made = (
       const source = { store, writing, sampler: Sampling.make(options.sampling ?? {}) }
       const meter = meterProvider.getMeter(Readable.scope.name)
       const send = (spans: Parameters<Sender.Options["send"]>[0]) => Otlp.send(exporter, spans.map(readable))
-      const read = ({ runId, upTo }: Sender.Parcel) => Segments.unsent(source, runId, upTo)
-      const deliver = yield* Sender.make({ send, read, held, patience })
-      const traces = new Traces({ foreign, held, sampler: source.sampler, deliver })
+      const read = ({ after, runId, upTo }: Sender.Parcel) => Segments.unsent(source, runId, upTo, after)
+      const unsent = options.unsent === undefined ? Unsent.nowhere : Unsent.make(options.unsent)
+      const taken = ({ runId, upTo }: Sender.Parcel) => unsent.taken(runId, upTo)
+      const notes = options.unsent !== undefined
+      const deliver = yield* Sender.make({ send, read, held, patience, ...(notes ? { taken } : undefined) })
+      const dropped = (runId: string, upTo: number) => deliver({ runId, upTo, spans: [] })
+      const { sampler } = source
+      const traces = new Traces({ foreign, held, sampler, deliver, ...(notes ? { dropped } : undefined) })
       const every = options.waitingEvery ?? defaults.waitingEvery
       if (Duration.isFinite(Duration.fromInputUnsafe(every))) yield* Effect.forkScoped(WaitingRuns.watch(meter, every))
       const observer = Live.observer({
         ...source,
         traces,
         held,
+        unsent,
         measure: RunMetrics.make(meter, options.semconv ?? "latest")
       })
       const interceptor = Inside.interceptor((runId) => traces.of(runId))

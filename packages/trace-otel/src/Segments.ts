@@ -29,6 +29,8 @@ export interface Source {
 
 /** What one Run did until it rested or ended. */
 interface Segment {
+  /** Its last event, and when that was. */
+  readonly seq: number
   readonly at: number
   readonly faults: Faults
   readonly spans: ReadonlyArray<FinishedSpan>
@@ -73,7 +75,7 @@ export const fold = (
       if (event._tag === "ToolCallCompleted") children.get(event.child?.runId ?? "")?.push(segments.length)
       for (const span of taken.spans) open.push(span)
       if (taken.ended === undefined) return
-      segments.push({ at: event.at, faults: folding.faults, spans: open })
+      segments.push({ seq: entry.seq, at: event.at, faults: folding.faults, spans: open })
       open = []
     }
     return Effect.map(Entries.read(store, runId, { each, ...(upTo === undefined ? undefined : { upTo }) }), () => ({
@@ -85,11 +87,15 @@ export const fold = (
     }))
   })
 
-/** The spans of a tree that the segment of its root which ends with the event `upTo` has to send: none if it is not kept. */
+/**
+ * The spans of a tree that the segment of its root which ends with the event `upTo` has to send: none if it is not kept.
+ * `after`: nobody knows whether segments that end after that event were taken.
+ */
 export const unsent = (
   source: Source,
   rootId: string,
-  upTo: number
+  upTo: number,
+  after = Infinity
 ): Effect.Effect<ReadonlyArray<FinishedSpan>, Entries.ReadError> =>
   Effect.gen(function* () {
     const root = yield* fold(source, rootId, upTo)
@@ -108,7 +114,7 @@ export const unsent = (
     for (const [round, segments] of rounds.entries()) {
       for (const segment of segments) faults = merged(faults, segment.faults)
       keeps = source.sampler(root.folding.traceId, faults)
-      if (keeps && round < rounds.length - 1) from = round + 1
+      if (keeps && round < rounds.length - 1 && (root.segments[round]?.seq ?? 0) <= after) from = round + 1
     }
     if (!keeps) return []
     const now = below.filter(([round]) => round >= from && round < rounds.length).map(([, segment]) => segment)

@@ -23,6 +23,8 @@ export interface Parcel {
   readonly runId: string
   /** The last event of the segment. */
   readonly upTo: number
+  /** Segments that end after this event are sent with it, though they may have been taken from another process. */
+  readonly after?: number
   /** Its spans, as long as there is room for them. */
   spans: ReadonlyArray<FinishedSpan> | undefined
 }
@@ -31,6 +33,8 @@ export interface Options {
   readonly send: (spans: ReadonlyArray<FinishedSpan>) => Effect.Effect<void, ExportFailed>
   /** Reads a parcel's spans from the journal; of a Run that is gone, none. */
   readonly read: (parcel: Parcel) => Effect.Effect<ReadonlyArray<FinishedSpan>, unknown>
+  /** All of a parcel has arrived. */
+  readonly taken?: (parcel: Parcel) => Effect.Effect<void>
   readonly held: Held
   /** How long the end of the program waits for what was not taken yet. */
   readonly patience: Duration.Input
@@ -70,6 +74,8 @@ export const make = (options: Options): Effect.Effect<(parcel: Parcel) => void, 
           return Effect.logWarning("Traces are not taken; they are sent again from the journal.", error)
         })
       yield* Effect.retry(Effect.tapError(once, refused), pauses).pipe(Effect.ignore)
+      const { taken } = options
+      if (taken !== undefined) yield* Effect.forEach(parcels, taken, { discard: true })
       for (const parcel of parcels) release(options.held, parcel)
       yield* Ref.set(open, [])
     })

@@ -25,6 +25,8 @@ export interface Ended {
   readonly later: boolean
   /** It has called sub-agents. */
   readonly calls: boolean
+  /** Another process has left unsent what came after this event. */
+  readonly after?: number | undefined
 }
 
 interface Open {
@@ -40,6 +42,8 @@ interface Parts {
   readonly held: Held
   readonly sampler: Sampler
   readonly deliver: (parcel: Parcel) => void
+  /** Nothing of a segment is to be sent. */
+  readonly dropped?: (runId: string, upTo: number) => void
 }
 
 export class Traces {
@@ -83,12 +87,12 @@ export class Traces {
   }
 
   /** A Run was ended where nobody drove it: its journal tells what is to be sent. */
-  send(runId: string, upTo: number): void {
-    this.parts.deliver({ runId, upTo, spans: undefined })
+  send(runId: string, upTo: number, after: number | undefined): void {
+    this.parts.deliver({ runId, upTo, ...(after === undefined ? undefined : { after }), spans: undefined })
   }
 
   private decide(traceId: string, all: ReadonlyArray<Ended>): void {
-    const { deliver, foreign, held, sampler } = this.parts
+    const { deliver, dropped, foreign, held, sampler } = this.parts
     const [first, ...others] = all
     const faults = first && others.reduce((sum, one) => merged(sum, one.faults), first.faults)
     const kept = faults !== undefined && sampler(traceId, faults)
@@ -98,15 +102,18 @@ export class Traces {
       const below = all.filter(({ rootId, runId }) => rootId === root.runId && runId !== rootId)
       const runs = [...below.toSorted((a, b) => byId(a.runId, b.runId)), root]
       // What those below did before is not known here, neither whether it was sent.
-      const asks = root.calls && root.later
+      const { after } = root
+      const asks = after !== undefined || (root.calls && root.later)
       const whole = !asks && runs.every(({ spans }) => spans !== undefined)
       if (!kept || !whole) held.give(count(runs))
       if (asks || kept)
         deliver({
           runId: root.runId,
           upTo: root.upTo,
+          ...(after === undefined ? undefined : { after }),
           spans: kept && whole ? runs.flatMap(({ spans = [] }) => spans) : undefined
         })
+      else dropped?.(root.runId, root.upTo)
     }
     // Their root has left without an end: the next attempt has theirs, too.
     const left = all.filter(({ rootId }) => !all.some(({ runId }) => runId === rootId))

@@ -11,6 +11,7 @@ import * as Segments from "../src/Segments.ts"
 import type { Parcel } from "../src/Sender.ts"
 import * as SpanIds from "../src/SpanIds.ts"
 import { Traces } from "../src/Traces.ts"
+import * as Unsent from "../src/Unsent.ts"
 import * as Writing from "../src/Writing.ts"
 import { entriesOf } from "./support/Stories.ts"
 
@@ -58,7 +59,7 @@ const live = (maxHeld: number) =>
       sampler: source.sampler,
       deliver: (parcel) => parcels.push(parcel)
     })
-    const observer = Live.observer({ ...source, traces, held, measure: () => {} })
+    const observer = Live.observer({ ...source, traces, held, unsent: Unsent.nowhere, measure: () => {} })
     const open = (runId: string) => observer.attempt({ runId, agent: "a", attempt: 1 })
     return { parcels, held, store, source, open }
   })
