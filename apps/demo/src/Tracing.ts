@@ -1,5 +1,6 @@
 /**
- * Sends the traces of Runs to wherever `OTEL_EXPORTER_OTLP_ENDPOINT` says, and loads nothing where it says nothing.
+ * Sends the traces of Runs to wherever `OTEL_EXPORTER_OTLP_ENDPOINT` says, and loads nothing where it says nothing. What could not
+ * be sent is noted beside the file of the Runs: who drives them next sends it.
  */
 import type { CheckpointStore } from "@waystone/core"
 import * as Context from "effect/Context"
