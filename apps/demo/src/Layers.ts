@@ -17,6 +17,7 @@ import * as Policy from "./approval/Policy.ts"
 import { Rules } from "./approval/Rules.ts"
 import * as TerminalApprover from "./approval/TerminalApprover.ts"
 import { budget, type DemoAgent } from "./Agent.ts"
+import type { Unusable } from "./Complaint.ts"
 import * as DefaultPolicy from "./DefaultPolicy.ts"
 import type { Choice } from "./model/Choice.ts"
 import * as Models from "./model/Models.ts"
@@ -39,6 +40,7 @@ export type Provided =
 export type ServicesError =
   | ProjectError
   | Stores.StoreUnusable
+  | Unusable
   | Models.ModelUnusable
   | FileError.FolderUnavailable
   | CommandRunner.CommandOptionsInvalid

@@ -9,6 +9,7 @@ import type * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import type * as Path from "effect/Path"
 import type * as Scope from "effect/Scope"
+import { Unusable } from "./Complaint.ts"
 import type { Store } from "./Stores.ts"
 
 /**
@@ -21,7 +22,7 @@ const providers = { waystone: "openai" }
 const semconv = () => (process.env["WAYSTONE_SEMCONV"] === "v1.41" ? "v1.41" : "latest")
 
 type Needs = CheckpointStore.CheckpointStore | FileSystem.FileSystem | Path.Path
-type Tracing = Layer.Layer<never, never, CheckpointStore.CheckpointStore>
+type Tracing = Layer.Layer<never, Unusable, CheckpointStore.CheckpointStore>
 
 /** Beside the file of the Runs: which of them have something that no back end has taken yet. */
 const notes = (store: Store) =>
@@ -38,7 +39,7 @@ const notes = (store: Store) =>
     )
   )
 
-export const layer = (store: Store): Layer.Layer<never, never, Needs> =>
+export const layer = (store: Store): Layer.Layer<never, Unusable, Needs> =>
   Layer.unwrap(
     Effect.gen(function* (): Effect.fn.Return<
       Tracing,
@@ -53,6 +54,6 @@ export const layer = (store: Store): Layer.Layer<never, never, Needs> =>
         providers,
         semconv: semconv(),
         ...(unsent === undefined ? undefined : { unsent })
-      })
+      }).pipe(Layer.catchTag("SettingInvalid", ({ message }) => Layer.effectDiscard(new Unusable({ message }))))
     })
   )

@@ -26,6 +26,7 @@ import * as RunMetrics from "./RunMetrics.ts"
 import * as Sampling from "./Sampling.ts"
 import * as Segments from "./Segments.ts"
 import * as Sender from "./Sender.ts"
+import type { SettingInvalid } from "./SettingInvalid.ts"
 import { TraceDestination } from "./Trace.ts"
 import { Traces } from "./Traces.ts"
 import * as Unsent from "./Unsent.ts"
@@ -81,13 +82,17 @@ type Provided = OtelTrace | TraceDestination
 
 /**
  * Brings everything: spans and metrics by OTLP over HTTP, as the standard `OTEL_*` variables say, and a tracer for the spans
- * of effects, which stand under the calls of Runs.
+ * of effects, which stand under the calls of Runs. Fails where one of them is no address, or names a protocol that is not here.
  */
-export const layer = (options: OwnOptions = {}): Layer.Layer<Provided, never, CheckpointStore.CheckpointStore> =>
+export const layer = (
+  options: OwnOptions = {}
+): Layer.Layer<Provided, SettingInvalid, CheckpointStore.CheckpointStore> =>
   Layer.unwrap(
     Effect.gen(function* () {
       const held = new Held(options.maxHeld ?? defaults.maxHeld)
       const exports = yield* Otlp.isOn("TRACES")
+      if (exports) yield* Otlp.check("TRACES")
+      if (yield* Otlp.isOn("METRICS")) yield* Otlp.check("METRICS")
       const exporter = exports ? yield* Otlp.traces : nowhere
       const foreign = new Foreign(held, exports ? new BatchSpanProcessor(exporter) : undefined)
       const { attributes, serviceName, serviceVersion } = options

@@ -17,6 +17,7 @@ import * as Config from "effect/Config"
 import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
 import { ExportFailed } from "./ExportFailed.ts"
+import { SettingInvalid } from "./SettingInvalid.ts"
 
 type Signal = "TRACES" | "METRICS"
 
@@ -33,6 +34,40 @@ export const isOn = (signal: Signal): Effect.Effect<boolean> =>
     setting(`OTEL_${signal}_EXPORTER`, "otlp"),
     (disabled, exporter) => disabled !== "true" && exporter !== "none"
   )
+
+/** Fails where a variable of a signal that is on says what the exporters would take and could do nothing with. */
+export const check = (signal: Signal): Effect.Effect<void, SettingInvalid> =>
+  Effect.forEach(
+    ["OTEL_EXPORTER_OTLP", `OTEL_EXPORTER_OTLP_${signal}`],
+    (prefix) =>
+      Effect.gen(function* () {
+        const endpoint = yield* setting(`${prefix}_ENDPOINT`, "")
+        if (endpoint !== "" && !isHttp(endpoint)) {
+          return yield* new SettingInvalid({
+            name: `${prefix}_ENDPOINT`,
+            detail: "must be an http:// or https:// address"
+          })
+        }
+        const protocol = yield* setting(`${prefix}_PROTOCOL`, "")
+        if (!protocols.has(protocol)) {
+          return yield* new SettingInvalid({
+            name: `${prefix}_PROTOCOL`,
+            detail: "must be http/protobuf or http/json: there is no exporter for gRPC here"
+          })
+        }
+      }),
+    { discard: true }
+  )
+
+const protocols: ReadonlySet<string> = new Set(["", "http/protobuf", "http/json"])
+
+const isHttp = (text: string): boolean => {
+  try {
+    return /^https?:$/.test(new URL(text).protocol)
+  } catch {
+    return false
+  }
+}
 
 /** `http/json`, or `http/protobuf`, which is OpenTelemetry's default. */
 const isJson = (signal: Signal): Effect.Effect<boolean> =>

@@ -87,6 +87,21 @@ it.live("protobuf is what goes out unless the environment says otherwise, and no
   )
 )
 
+it.effect.each([
+  ["OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318"],
+  ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "no address"],
+  ["OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "grpc://collector:4317"],
+  ["OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"]
+] as const)("%s cannot be %j: nothing would ever arrive, so the Layer fails with its name", ([name, value]) =>
+  Effect.gen(function* () {
+    yield* environment({ [name]: value })
+    const built = Layer.build(Layer.provide(OtelTrace.layer(), MemoryStore.layer))
+    expect(yield* Effect.flip(built)).toMatchObject({ _tag: "SettingInvalid", name })
+    yield* environment({ OTEL_SDK_DISABLED: "true" })
+    yield* built
+  }).pipe(Effect.scoped)
+)
+
 it.effect("X2 a back end over HTTP that refuses 30 requests in a row gets every span in the end, once", () =>
   Effect.scoped(
     Effect.gen(function* () {
