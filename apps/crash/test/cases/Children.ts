@@ -55,13 +55,13 @@ export const children = (backend: Backend) =>
     it("RI-030 two that ask are listed at the root, and each answer goes to its own", (office) =>
       Effect.gen(function* () {
         const { here, ran, there } = office
-        expect((yield* start(office, both)).said).toMatchObject({
-          _tag: "Suspended",
-          waiting: [
-            { id: "t1.0", path: ["t1.0"], name: "pay", arguments: { amount: 1 } },
-            { id: "t1.0", path: ["t1.1"], name: "pay", arguments: { amount: 2 } }
-          ]
-        })
+        const { said } = yield* start(office, both)
+        // They are listed in the order in which they came to rest, which is anyone's.
+        const asks = [1, 2].map((amount) =>
+          expect.objectContaining({ id: "t1.0", path: [`t1.${amount - 1}`], name: "pay", arguments: { amount } })
+        )
+        expect(said).toMatchObject({ _tag: "Suspended", waiting: expect.arrayContaining(asks) })
+        expect((yield* here(Run.get(runId))).waiting).toHaveLength(2)
         yield* here(answer("t1.1", "t1.0", approved))
         expect((yield* there("B", resume, release)).said).toMatchObject({
           _tag: "Suspended",
