@@ -5,7 +5,6 @@
  */
 import * as Context from "effect/Context"
 import type { Json } from "effect/Schema"
-import { defined } from "./Defined.ts"
 import type { Usage } from "./Usage.ts"
 
 export interface ModelInfo {
@@ -42,12 +41,6 @@ export interface ModelSettings {
 export const ModelSettings: Context.Reference<ModelSettings> = Context.Reference("@waystone/core/ModelSettings", {
   defaultValue: (): ModelSettings => ({})
 })
-
-/** The settings that are set, the output bounded by `maxOutputTokens`. */
-export const bounded = (settings: ModelSettings, maxOutputTokens: number | undefined) => {
-  const most = Math.min(settings.maxOutputTokens ?? Infinity, maxOutputTokens ?? Infinity)
-  return defined({ ...settings, maxOutputTokens: most === Infinity ? undefined : most })
-}
 
 export interface Prices {
   /** Whole nano-USD for that usage; undefined if the price is not known, never 0. */

@@ -17,7 +17,7 @@ import { type Attempt, limitsOf, type Model } from "./Attempt.ts"
 import type { Reply } from "./Interceptor.ts"
 import { ifFails } from "./Interruption.ts"
 import * as ModelCall from "./ModelCall.ts"
-import { bounded, type ModelInfo, ModelSettings } from "./ModelInfo.ts"
+import { type ModelInfo, ModelSettings } from "./ModelInfo.ts"
 import { failureOf } from "./ModelRetry.ts"
 import * as Replies from "./Replies.ts"
 import type { Try } from "./RunEvent.ts"
@@ -208,4 +208,10 @@ const usageOf = (
   if (reported !== undefined) return Usage.fromReport(reported, guess)
   const inFlight = progress.chars > 0 || (failed !== undefined && Replies.wasInFlight(failed))
   return inFlight ? guess() : Usage.zero
+}
+
+/** The settings that are set, the output bounded by `maxOutputTokens`. */
+export const bounded = (settings: ModelSettings, maxOutputTokens: number | undefined) => {
+  const most = Math.min(settings.maxOutputTokens ?? Infinity, maxOutputTokens ?? Infinity)
+  return defined({ ...settings, maxOutputTokens: most === Infinity ? undefined : most })
 }

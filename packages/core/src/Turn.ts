@@ -18,7 +18,7 @@ import { Halted } from "./Interruption.ts"
 import type { Reply } from "./Interceptor.ts"
 import type { JournalError } from "./Journal.ts"
 import * as Messages from "./Messages.ts"
-import { bounded, type ModelInfo, type Prices } from "./ModelInfo.ts"
+import type { ModelInfo, Prices } from "./ModelInfo.ts"
 import * as ModelTries from "./ModelTries.ts"
 import type { Spending } from "./ModelTries.ts"
 import type { StopReason } from "./Outcome.ts"
@@ -43,7 +43,7 @@ export const perform = Effect.fnUntraced(function* (
   const { agent, journal, models, stoppable } = attempt
   const turn = journal.state.head.turn + 1
   const { model, provider, server } = models[0].info
-  const settings = bounded(models[0].settings, plan.maxOutputTokens)
+  const settings = ModelTries.bounded(models[0].settings, plan.maxOutputTokens)
   const started = {
     _tag: "TurnStarted",
     turn,
