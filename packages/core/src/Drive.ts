@@ -37,6 +37,7 @@ import { isEnding, type RunState } from "./RunState.ts"
 import type { ChildProgress, Committed, Delta } from "./RunUpdate.ts"
 import * as SteadyTime from "./SteadyTime.ts"
 import * as Tree from "./Tree.ts"
+import * as Unattended from "./Unattended.ts"
 import * as Watch from "./Watch.ts"
 
 /** What a stream hears of a driven Run. Both are called in the middle of its work and must not throw or block. */
@@ -272,6 +273,8 @@ const open = Effect.fnUntraced(function* (
         : { _tag: "ChildWoken", callId, id, path }
     )
   }
+  const moot = Unattended.withdrawn(agent, runId, journal.state, attempt.tree.denies)
+  for (const draft of yield* Effect.provideService(moot, CheckpointStore, attempt.store)) yield* journal.put(draft)
   if (recovered) yield* journal.commit
   return true
 })

@@ -10,6 +10,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Agent from "./Agent.ts"
+import type { AgentTool } from "./AgentTool.ts"
 import type { CheckpointStore, Entry, StoreError } from "./CheckpointStore.ts"
 import type { ReadError } from "./Journal.ts"
 import * as Outside from "./Outside.ts"
@@ -55,19 +56,30 @@ export const agentAt = (
   rootId: string,
   path: ReadonlyArray<string>
 ): Effect.Effect<Agent.Agent | undefined, ReadError, CheckpointStore> =>
+  Effect.map(toolsAlong(agent, rootId, path), (tools) => (path.length === 0 ? agent : tools.at(-1)?.child?.agent))
+
+/** The tools of the calls that lead down from a Run of this agent; undefined where there is none any more. */
+export const toolsAlong = (
+  agent: Agent.Agent,
+  rootId: string,
+  path: ReadonlyArray<string>
+): Effect.Effect<ReadonlyArray<AgentTool | undefined>, ReadError, CheckpointStore> =>
   Effect.gen(function* () {
+    const tools: Array<AgentTool | undefined> = []
     let found: Agent.Agent | undefined = agent
     let runId = rootId
     for (const callId of path) {
       const seen = yield* Outside.find(runId)
-      if (seen === undefined) return undefined
+      if (seen === undefined) return [...tools, undefined]
       // Two of its tools may be agents of one name, so the call says which.
       const { calls } = yield* Stored.load(runId, seen.entry.seq)
       const call = calls.find((call) => call.callId === callId)
-      found = found?.tools.find(({ name }) => name === call?.name)?.child?.agent
+      const tool: AgentTool | undefined = found?.tools.find(({ name }) => name === call?.name)
+      tools.push(tool)
+      found = tool?.child?.agent
       runId = yield* SubAgent.runIdOf(runId, callId)
     }
-    return found
+    return tools
   })
 
 /** That agent, if it is the one of the Run; else one of that name without tools, as where a tool is gone. */

@@ -33,6 +33,7 @@ import * as Pending from "./Pending.ts"
 import * as Plugin from "./Plugin.ts"
 import * as Route from "./Route.ts"
 import * as Stored from "./Stored.ts"
+import * as Unattended from "./Unattended.ts"
 import { defined } from "./Defined.ts"
 
 export interface StartInput {
@@ -144,7 +145,7 @@ const started = (agent: Agent, input: StartInput, hooks: Hooks) =>
     if (seen !== undefined && rests(seen, true)) {
       const state = yield* lift(Stored.load(runId, seen.entry.seq))
       yield* lift(same(state))
-      return yield* lift(outcomeOf(agent, runId, state))
+      if (yield* lift(isIdle(agent, runId, state))) return yield* lift(outcomeOf(agent, runId, state))
     }
     // Another task is another task, also while its owner is at work.
     if (seen?.entry.live === true) yield* lift(Effect.flatMap(beginning(runId), same))
@@ -162,7 +163,8 @@ const resumed = (agent: Agent, input: ResumeInput, hooks: Hooks, keepsPause = fa
     const { status } = seen.head
     const reopens = reopen && (status === "stopped" || status === "failed")
     if (!reopens && rests(seen, false)) {
-      return yield* lift(Effect.flatMap(Stored.load(runId, seen.entry.seq), (state) => outcomeOf(agent, runId, state)))
+      const state = yield* lift(Stored.load(runId, seen.entry.seq))
+      if (yield* lift(isIdle(agent, runId, state))) return yield* lift(outcomeOf(agent, runId, state))
     }
     const changes = limits === undefined ? undefined : { limits: yield* lift(Input.limits(agent, limits)) }
     const before = ({ head, outcome }: RunState): Effect.Effect<ReadonlyArray<Draft>> => {
@@ -183,6 +185,12 @@ const rests = (seen: Outside.Seen, keepsPause: boolean): boolean => {
   // A fork that was never driven may hold a doubt that its tool can settle.
   return head.attempts > 0 && !(head.wakeAt !== undefined && head.wakeAt <= now)
 }
+
+/** False if it waits for what nobody is there any more to answer. */
+const isIdle = (agent: Agent, runId: string, state: RunState) =>
+  state.outcome !== undefined
+    ? Effect.succeed(true)
+    : Effect.map(Unattended.withdrawn(agent, runId, state), (drafts) => drafts.length === 0)
 
 /** Where it waits for what its sub-agents ask, with what that is. */
 const outcomeOf = (agent: Agent, runId: string, state: RunState) =>

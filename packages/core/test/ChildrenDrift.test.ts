@@ -7,11 +7,11 @@ import * as Agent from "../src/Agent.ts"
 import * as Run from "../src/Run.ts"
 import * as ScriptedModel from "../src/testing/ScriptedModel.ts"
 import * as ToolOptions from "../src/ToolOptions.ts"
-import { answerAt, cast, pending, runId, worker, yes } from "./support/family.ts"
+import { answerAt, boss, cast, pending, runId, worker, yes } from "./support/family.ts"
 import { eventsOf, expectValid, world } from "./support/scenario.ts"
 import { only } from "./support/tools.ts"
 
-const { call, text } = ScriptedModel
+const { call, calls, text } = ScriptedModel
 
 const ann = worker("ann")
 const eve = worker("eve")
@@ -91,6 +91,82 @@ describe("a sub-agent whose caller has changed", () => {
       const { outcome, ran } = yield* deployed(lead)
       expect({ outcome: outcome._tag, ran }).toEqual({ outcome: "Suspended", ran: [] })
       expect((yield* woken(lead)).ran).toEqual(["pay 1"])
+    })
+  )
+})
+
+describe("questions of a sub-agent that nobody is there to be asked any more", () => {
+  const asks = (agent: string) => call(`ask_${agent}`, { task: "go" })
+  const asking = cast({
+    lead: [asks("mid"), text("done")],
+    mid: [asks("ann"), text("mid done")],
+    ann: [
+      calls([
+        ["pay", { amount: 1 }],
+        ["ask", { question: "sure?" }]
+      ]),
+      text("nobody there")
+    ]
+  })
+  const three = (top: "bubble" | "deny", low: "bubble" | "deny") =>
+    boss("lead", [boss("mid", [worker("ann")], { approvals: low })], { approvals: top })
+  const input = { runId, task: "go" }
+  const before = three("bubble", "bubble")
+  const rested = Effect.gen(function* () {
+    const { here, process, ran } = yield* world
+    const model = yield* asking
+    yield* process({ model })(Run.start(before, input))
+    expect(yield* here(pending(runId))).toEqual(["approval t1.0/t1.0/t1.0", "external t1.0/t1.0/t1.1"])
+    return { here, model, ran, process: process({ name: "B", model }) }
+  })
+
+  it.effect.each([
+    ["deny", "bubble", "resumed"],
+    ["bubble", "deny", "resumed"],
+    ["deny", "bubble", "started"]
+  ] as const)("RI-074 are answered with the denial (%s above %s) when the root is %s", ([top, low, verb]) =>
+    Effect.gen(function* () {
+      const { here, process, ran } = yield* rested
+      const after = three(top, low)
+      const outcome = yield* verb === "resumed"
+        ? process(Run.resume(after, { runId }))
+        : process(Run.start(after, input))
+      expect(outcome).toMatchObject({ _tag: "Completed", output: "done" })
+      const ann = yield* here(eventsOf("r.t1.0.t1.0"))
+      expect(only(ann, "VerdictGiven")).toMatchObject([
+        { guard: "core", on: "t1.0", verdict: "Deny", message: "no approver: pay needs approval" },
+        { guard: "core", on: "t1.1", verdict: "Deny", message: expect.stringContaining("no approver") }
+      ])
+      expect(only(ann, "ToolCallCompleted").map(({ ending }) => ending)).toEqual(["refused", "refused"])
+      expect(ran).toEqual([])
+      yield* here(expectValid(runId, "r.t1.0", "r.t1.0.t1.0"))
+    })
+  )
+
+  it.effect("stay where only another sub-agent is denied them, and where the root is paused", () =>
+    Effect.gen(function* () {
+      const { here, process } = yield* rested
+      const other = boss("mid", [boss("eve", [worker("bob")], { approvals: "deny" }), worker("ann")])
+      const { seq } = yield* here(Run.get(runId))
+      expect(yield* process(Run.resume(boss("lead", [other]), { runId }))).toMatchObject({ _tag: "Suspended" })
+      expect((yield* here(Run.get(runId))).seq).toBe(seq)
+      yield* here(Run.pause({ runId }))
+      expect(yield* process(Run.start(three("deny", "deny"), input))).toMatchObject({ _tag: "Suspended" })
+      expect((yield* here(Run.get(runId))).seq).toBe(seq + 1)
+    })
+  )
+
+  it.effect("a call in doubt stays a question: nobody but a person can know", () =>
+    Effect.gen(function* () {
+      const { here, mortal, process } = yield* world
+      const model = yield* cast({ lead: [asks("ann"), text("done")], ann: [call("mail", { to: "x" }), text("mailed")] })
+      const dying = yield* mortal({ name: "M", model, deadly: "mail" })
+      yield* dying.untilDead(Run.start(boss("lead", [worker("ann")]), input))
+      const alone = boss("lead", [worker("ann")], { approvals: "deny" })
+      for (const name of ["B", "C"]) {
+        expect(yield* process({ name, model })(Run.resume(alone, { runId }))).toMatchObject({ _tag: "Suspended" })
+        expect(yield* here(pending(runId))).toEqual(["in-doubt t1.0/t1.0"])
+      }
     })
   )
 })
