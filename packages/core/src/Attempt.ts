@@ -97,11 +97,11 @@ export const toolOf = (attempt: Attempt, name: string): AgentTool | undefined =>
   attempt.agent.tools.find((tool) => tool.name === name)
 
 /** The limits that hold now: a reopened Run may have others than its agent, and a tree has fewer model calls left than each Run. */
-export const limitsOf = ({ agent, journal, tree }: Attempt): Limits.Limits => {
+export const limitsOf = ({ agent, journal, tree }: Attempt): Limits.Current => {
   const { head, limits } = journal.state
   const own = Limits.override(agent.limits, limits)
   const maxTurns = head.turn + Tree.left(tree)
-  return maxTurns < own.maxTurns ? { ...own, maxTurns } : own
+  return maxTurns < own.maxTurns ? { ...own, maxTurns, ofTree: true } : own
 }
 
 /** It may go on, with what was reserved for it; `drafts` are notes and nudges. */

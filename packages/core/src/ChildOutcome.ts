@@ -53,13 +53,13 @@ const failed = (runId: string, error: Schema.Json): ToolOutput => {
 const why = (reason: StopReason): string => {
   switch (reason._tag) {
     case "MaxTurns":
-      return "it made as many model calls as it may"
+      return `${reason.tree === true ? "its tree of agents" : "it"} made as many model calls as it may`
     case "Deadline":
       return "its time was over"
     case "Budget":
-      return "its budget is used up"
+      return `its budget is used up${by(reason)}`
     case "Loop":
-      return "it went in circles"
+      return `it went in circles${by(reason)}`
     case "ConsecutiveFailures":
       return "too many of its calls failed in a row"
     case "Denied":
@@ -73,12 +73,20 @@ const why = (reason: StopReason): string => {
   }
 }
 
+const by = ({ who }: { readonly who?: string }): string => (who === undefined ? "" : ` (by ${who})`)
+
+/** The Run that used up its share or repeated itself: this one, or one below it. */
+const culprit = (runId: string, outcome: StoredOutcome | undefined): string | undefined => {
+  const reason = outcome?._tag === "Stopped" ? outcome.reason : undefined
+  return reason?._tag === "Budget" || reason?._tag === "Loop" ? (reason.who ?? runId) : undefined
+}
+
 /** What it used, with all below it. */
-export const totals = (runId: string, { state: { head }, used }: Driven): ChildTotals => ({
+export const totals = (runId: string, { state: { head, outcome }, used }: Driven): ChildTotals => ({
   runId,
   usage: head.usage,
   turns: head.turn + (head.childTurns ?? 0),
   ...(head.toolCalls === 0 ? undefined : { calls: head.toolCalls }),
   ...(Object.keys(used).length === 0 ? undefined : { used }),
-  ...defined({ costNanoUsd: head.costNanoUsd, costUnknown: head.costUnknown })
+  ...defined({ costNanoUsd: head.costNanoUsd, costUnknown: head.costUnknown, who: culprit(runId, outcome) })
 })

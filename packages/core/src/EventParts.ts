@@ -160,7 +160,8 @@ export const ChildTotals = Struct({
   costUnknown: optionalKey(Schema.Literal(true)),
   turns: Num,
   calls: optionalKey(Num),
-  used: optionalKey(Reservations)
+  used: optionalKey(Reservations),
+  who: optionalKey(Str)
 })
 export type ChildTotals = typeof ChildTotals.Type
 

@@ -36,6 +36,12 @@ export interface Limits {
   readonly maxRepeats?: number
 }
 
+/** Those that hold at the moment. */
+export interface Current extends Limits {
+  /** `maxTurns` is what the tree has left. */
+  readonly ofTree?: true
+}
+
 export interface Options extends Partial<Omit<Limits, "activeTime">> {
   readonly activeTime?: Duration.Input
 }

@@ -6,13 +6,17 @@
 import * as Schema from "effect/Schema"
 import type { Usage } from "./Usage.ts"
 
+const who = { who: Schema.optionalKey(Schema.String) }
+
 /** Why a Run was stopped. Its history stays valid and it can be reopened with other limits. */
 export const StopReason = Schema.Union([
-  Schema.TaggedStruct("MaxTurns", {}),
+  /** `tree`: the model calls of the tree of agents that it belongs to are used up, not its own. */
+  Schema.TaggedStruct("MaxTurns", { tree: Schema.optionalKey(Schema.Literal(true)) }),
   /** The active time is used up; `phase` is what was interrupted. */
   Schema.TaggedStruct("Deadline", { phase: Schema.String }),
-  Schema.TaggedStruct("Budget", {}),
-  Schema.TaggedStruct("Loop", {}),
+  /** `who`: the Run of the sub-agent that was stopped for the same reason just before; left out where it is the Run itself. */
+  Schema.TaggedStruct("Budget", who),
+  Schema.TaggedStruct("Loop", who),
   Schema.TaggedStruct("ConsecutiveFailures", {}),
   /** Another guard's Stop, or a person's no to a Step. */
   Schema.TaggedStruct("Denied", { guard: Schema.String, message: Schema.String }),

@@ -14,6 +14,7 @@
  */
 import type * as Schema from "effect/Schema"
 import { activity, type ActiveTime } from "./ActiveTime.ts"
+import * as Blame from "./Blame.ts"
 import * as Calls from "./Calls.ts"
 import type { Call } from "./Calls.ts"
 import { History } from "./History.ts"
@@ -37,7 +38,7 @@ export interface StepAsk {
   readonly guard: string
 }
 
-export interface RunState extends ActiveTime {
+export interface RunState extends ActiveTime, Blame.Blame {
   readonly seq: number
   readonly head: Head
   readonly task: Content
@@ -231,13 +232,13 @@ const turnStarted = (state: RunState, event: EventOf<"TurnStarted">): RunState =
   let history = state.history
   for (const { content } of state.inbox) history = history.append(Messages.user(content))
   return {
-    ...omit(state, "failure", "answer", "stepAsk", "final"),
+    ...omit(state, "failure", "answer", "stepAsk", "final", "blamed"),
     author: Author.named(event),
     history,
     inbox: [],
     stepPassed: [],
     stepNudged: [],
-    ...(event.final === undefined ? undefined : { final: { reason: event.final, done: false } })
+    ...(event.final === undefined ? undefined : { final: { reason: Blame.named(state, event.final), done: false } })
   }
 }
 
@@ -304,7 +305,8 @@ const toolCallCompleted = (state: RunState, event: EventOf<"ToolCallCompleted">)
     recoveries: 0,
     rests: 0,
     consecutiveFailures: counts ? (event.isFailure ? state.consecutiveFailures + 1 : 0) : state.consecutiveFailures,
-    ...defined({ fatal: event.fatal })
+    ...defined({ fatal: event.fatal }),
+    ...Blame.after(state, event)
   }
   if (calls.some((call) => call.status !== "completed")) return { ...base, calls }
   return { ...base, calls: [], history: state.history.append(Messages.tool(Calls.results(calls))) }
@@ -326,7 +328,10 @@ const verdictGiven = (state: RunState, event: EventOf<"VerdictGiven">): RunState
   const message = event.message ?? ""
   switch (event.verdict) {
     case "Stop":
-      return { ...state, stopReason: event.stop ?? { _tag: "Denied", guard: event.guard, message } }
+      return {
+        ...state,
+        stopReason: event.stop ? Blame.named(state, event.stop) : { _tag: "Denied", guard: event.guard, message }
+      }
     case "Nudge": {
       const item = { id: `${event.on}:${event.guard}`, content: message, from: `guard:${event.guard}` }
       return { ...state, inbox: [...state.inbox, item], stepNudged: [...state.stepNudged, event.guard] }

@@ -10,7 +10,7 @@
  * @since 0.1.0
  */
 import type { Call } from "./Calls.ts"
-import type { Limits } from "./Limits.ts"
+import type { Current } from "./Limits.ts"
 import type { StopReason, StoredOutcome } from "./Outcome.ts"
 import type { Failure } from "./RunEvent.ts"
 import type { RunState } from "./RunState.ts"
@@ -45,7 +45,7 @@ const wait: Step = { _tag: "Wait" }
 const finish = (outcome: Ending): Step => ({ _tag: "Finish", outcome })
 
 /** The next Step of a Run that has no outcome. Pure. */
-export const next = (state: RunState, limits: Limits): Step =>
+export const next = (state: RunState, limits: Current): Step =>
   lost(state) ??
   ending(state, limits) ??
   paused(state) ??
@@ -61,7 +61,7 @@ const lost = ({ calls }: RunState): Maybe => {
   return started.length === 0 ? undefined : { _tag: "Recover", calls: started }
 }
 
-const ending = ({ fatal, head, recoveries, stopReason, answer }: RunState, limits: Limits): Maybe => {
+const ending = ({ fatal, head, recoveries, stopReason, answer }: RunState, limits: Current): Maybe => {
   if (head.cancelled !== undefined) return finish({ _tag: "Cancelled", ...head.cancelled })
   if (fatal !== undefined) return finish({ _tag: "Failed", error: fatal })
   if (stopReason !== undefined) return finish(stopped(stopReason, answer?.text))
@@ -109,12 +109,12 @@ const finishing = ({ answer, final, inbox, rejections }: RunState): Maybe => {
   return finish({ _tag: "Completed", output, ...defined({ attempts }) })
 }
 
-const turn = ({ consecutiveFailures, head }: RunState, limits: Limits): Step => {
+const turn = ({ consecutiveFailures, head }: RunState, limits: Current): Step => {
   const reached: StopReason | undefined =
     consecutiveFailures >= limits.maxConsecutiveFailures
       ? { _tag: "ConsecutiveFailures" }
       : head.turn >= limits.maxTurns
-        ? { _tag: "MaxTurns" }
+        ? { _tag: "MaxTurns", ...defined({ tree: limits.ofTree }) }
         : undefined
   if (reached === undefined) return callModel
   return limits.finalAnswer ? { _tag: "CallModel", final: reached } : finish(stopped(reached, undefined))

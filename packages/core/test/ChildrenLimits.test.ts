@@ -74,15 +74,23 @@ describe("how deep and how far a tree of agents goes", () => {
       const busy = worker("ann", { limits: { maxConsecutiveFailures: 100 } })
       const lead = boss("lead", [busy], { limits: { maxTreeTurns: 12, maxConsecutiveFailures: 100 } })
       const model = yield* cast({ lead: () => asks("ann"), ann: () => call("look", { at: 1 }) })
-      expect(yield* process({ model })(Run.start(lead, input))).toMatchObject({
-        _tag: "Stopped",
-        reason: { _tag: "MaxTurns" }
-      })
+      const outcome = yield* process({ model })(Run.start(lead, input))
+      // It says that the limit was the tree's: its own count is far from its own limit.
+      expect(outcome._tag === "Stopped" && outcome.reason).toEqual({ _tag: "MaxTurns", tree: true })
       expect(model.asked("lead") + model.asked("ann")).toBe(12)
       expect(yield* here(Run.get("r.t1.0"))).toMatchObject({ status: "stopped" })
       // Another process counts the same.
       yield* process({ name: "B", model })(Run.resume(lead, { runId, limits: { maxTreeTurns: 15 } }))
       expect(model.asked("lead") + model.asked("ann")).toBe(15)
+    })
+  )
+
+  it.effect("a Run that has made as many model calls as it may itself does not blame the tree", () =>
+    Effect.gen(function* () {
+      const { process } = yield* world
+      const model = yield* cast({ ann: () => call("look", { at: 1 }) })
+      const outcome = yield* process({ model })(Run.start(worker("ann", { limits: { maxTurns: 2 } }), input))
+      expect(outcome._tag === "Stopped" && outcome.reason).toEqual({ _tag: "MaxTurns" })
     })
   )
 
@@ -124,6 +132,59 @@ describe("how deep and how far a tree of agents goes", () => {
       expect(yield* process({ model })(Run.start(boss("lead", [ann]), input))).toMatchObject({ output: "done" })
       expect(resultsOf((yield* model.requests).at(-1))).toMatchObject([{ isFailure: true }])
       expect(yield* here(eventsOf("r.t1.0"))).toEqual(before)
+    })
+  )
+})
+
+describe("a Run that is stopped for what a sub-agent was stopped for", () => {
+  /** Stops these agents before the model call of that turn, for that reason. */
+  const stops = (reason: "Budget" | "Loop", turns: { readonly [agent: string]: number }) =>
+    plugged({
+      name: "counter",
+      guards: [
+        Guard.make({
+          name: "counter",
+          stage: "budget",
+          initial: 0,
+          fold: (memory) => memory,
+          check: ({ proposal, state: { head } }) =>
+            proposal._tag === "Step" && head.turn + 1 === turns[head.agent]
+              ? { _tag: "Stop", message: "enough", stop: { _tag: reason } }
+              : Guard.allow
+        })
+      ]
+    })
+  const three = chain("lead", "mid", "ann")
+  const script = {
+    lead: [asks("mid"), call("look", { at: 1 })],
+    mid: [asks("ann"), text("mid done")],
+    ann: [call("look", { at: 1 }), text("ann done")]
+  }
+  const reasonOf = (extra: ReturnType<typeof stops>) =>
+    Effect.gen(function* () {
+      const { here, process } = yield* world
+      const outcome = yield* process({ model: yield* cast(script), extra })(Run.start(three, input))
+      const [completed] = only(yield* here(eventsOf(runId)), "ToolCallCompleted")
+      return {
+        reason: outcome._tag === "Stopped" ? outcome.reason : undefined,
+        told: JSON.stringify(completed?.result)
+      }
+    })
+
+  it.effect.each(["Budget", "Loop"] as const)("RI-005 names the Run that it began in, however deep: %s", (_tag) =>
+    Effect.gen(function* () {
+      const one = yield* reasonOf(stops(_tag, { lead: 2, mid: 2 }))
+      expect(one.reason).toEqual({ _tag, who: "r.t1.0" })
+      const two = yield* reasonOf(stops(_tag, { lead: 2, mid: 2, ann: 2 }))
+      expect(two.reason).toEqual({ _tag, who: "r.t1.0.t1.0" })
+      expect(two.told).toContain("(by r.t1.0.t1.0)")
+    })
+  )
+
+  it.effect("names nobody where it is the Run itself, or where its model has answered since", () =>
+    Effect.gen(function* () {
+      expect((yield* reasonOf(stops("Budget", { lead: 2 }))).reason).toEqual({ _tag: "Budget" })
+      expect((yield* reasonOf(stops("Budget", { lead: 3, mid: 2 }))).reason).toEqual({ _tag: "Budget" })
     })
   )
 })

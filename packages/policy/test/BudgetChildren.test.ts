@@ -176,7 +176,7 @@ describe.each(stores)("a Budget and the agents below, on $kind", ({ isThere, ope
           team(1, 1000),
           open
         )
-        expect((yield* life()).outcome).toMatchObject({ _tag: "Stopped", reason: { _tag: "Budget" } })
+        expect((yield* life()).outcome).toMatchObject({ _tag: "Stopped", reason: { _tag: "Budget", who: "r.t1.0" } })
         const [child] = only(yield* read(), "ToolCallCompleted")
         expect(JSON.stringify(child?.result)).toContain("r.t1.0 was stopped: its budget is used up")
       })
