@@ -6,7 +6,6 @@ import { describe, expect, it } from "@effect/vitest"
 import { Run } from "@waystone/core"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { execFileSync } from "node:child_process"
 import { createServer } from "node:http"
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { type AddressInfo } from "node:net"
@@ -29,19 +28,9 @@ import {
   write
 } from "./misled.ts"
 import { own, standardFile } from "./process.ts"
+import { sandboxes } from "./sandboxes.ts"
 
 vi.setConfig({ testTimeout: 120_000 })
-
-/** Whether bubblewrap can make a sandbox here, as `Sandbox` tries it. */
-const sandboxes = (() => {
-  try {
-    const flags = "--unshare-pid --unshare-net --cap-drop ALL --ro-bind / / --dev /dev --proc /proc -- true"
-    execFileSync("bwrap", flags.split(" "), { stdio: "ignore" })
-    return true
-  } catch {
-    return false
-  }
-})()
 
 /** A folder outside of the project that nobody may touch; true while all is there and nothing else. */
 const marked = () => {

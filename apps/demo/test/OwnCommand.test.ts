@@ -11,7 +11,7 @@ import { main } from "./paths.ts"
 import { own } from "./process.ts"
 import { real } from "./support.ts"
 
-/** A store as it is by default, or one that the user named, and a project with a link to it. */
+/** A store as it is by default, or one that the user named, and a project with links to it and to the demo. */
 const places = (named: boolean) => {
   const home = realpathSync(own.home)
   const file = join(home, named ? "kept.db" : ".local/share/waystone/runs.db")
@@ -20,6 +20,7 @@ const places = (named: boolean) => {
   writeFileSync(file, "")
   symlinkSync(dirname(file), join(cwd, "link"))
   symlinkSync(file, join(cwd, "log.txt"))
+  symlinkSync(main, join(cwd, "started.ts"))
   return { home, file, cwd }
 }
 
@@ -37,6 +38,10 @@ const judged = Effect.fnUntraced(function* (
   )
   return found?.action ?? "allow"
 })
+
+/** A command within commands; the program that runs each is one that is not known for it. */
+const nested = (depth: number, command: string): string =>
+  depth === 0 ? command : `strace sh -c '${nested(depth - 1, command).replaceAll("'", String.raw`'\''`)}'`
 
 describe.skipIf(process.platform === "win32")("OwnCommand", () => {
   it.live.each([
@@ -60,6 +65,7 @@ describe.skipIf(process.platform === "win32")("OwnCommand", () => {
     `node ${main} runs`,
     `cp ${main} x.ts`,
     `node -e 'import("${main}")'`,
+    "node started.ts runs",
     // Its store.
     "sqlite3 FILE .dump",
     "cat < FILE",
@@ -77,12 +83,16 @@ describe.skipIf(process.platform === "win32")("OwnCommand", () => {
     "cd link && cat runs.db",
     "cd ~/.local/share/waystone; cat runs.db",
     "cd ../.local/share && cat waystone/runs.db",
+    "cd $HOME/.local/share && cat waystone/runs.db",
+    "pushd ../.local/share && cat waystone/runs.db",
     "A=FILE; cat $A",
+    "A=~/.local/share/waystone/runs.db; cat $A",
     "cat ~/.local/share/*/*.db",
     "cat ../.local/share/way*/*",
     "cat ~/.local/share/waystone/{runs,x}.db",
     "sh -c 'sqlite3 FILE'",
     "eval 'cat FILE'",
+    "eval cd '../.local/share;' cat waystone/runs.db",
     "env X=1 sh -c 'cat FILE'",
     'node -e \'require("fs").readFileSync("FILE")\'',
     "python3 -c \"open('FILE')\"",
@@ -122,7 +132,9 @@ describe.skipIf(process.platform === "win32")("OwnCommand", () => {
     "cp -r .. /tmp/x",
     "cat lo*",
     "cat l*/x",
-    "cd $X && cat runs.db"
+    "cd $X && cat runs.db",
+    `ls ${Array.from({ length: 600 }, (_, i) => `a${i}`).join(" ")}`,
+    nested(6, "ls")
   ])("O2 asks about %s", (command) =>
     real(
       Effect.gen(function* () {
@@ -163,6 +175,17 @@ describe.skipIf(process.platform === "win32")("OwnCommand", () => {
           ["cat ../*", "deny"]
         ] as const)
           expect({ command, action: yield* judged(command, all, true) }).toEqual({ command, action })
+      })
+    )
+  )
+
+  it.live("O1 denies the real place of a store that is itself given by a link", () =>
+    real(
+      Effect.gen(function* () {
+        const all = places(true)
+        const given = join(all.cwd, "link/kept.db")
+        for (const named of [true, false])
+          expect(yield* judged(`cat ${all.file}`, { ...all, file: given }, named)).toBe("deny")
       })
     )
   )

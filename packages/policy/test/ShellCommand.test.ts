@@ -143,7 +143,11 @@ describe("shell commands", () => {
     // Options of git before its verb.
     "git --no-pager push",
     "git -C /a -c a.b=c --git-dir=/x push --force",
-    "nice git --work-tree /a -p push"
+    "nice git --work-tree /a -p push",
+    "/usr/bin/git --no-pager push",
+    // A text after an option that says that it is a command, of a program that is not known to run one.
+    "docker exec a mysh -lc 'rm x'",
+    "nix develop --command 'rm x'"
   ])("denies wherever the forbidden command can be seen: %j", (command) =>
     Effect.map(explained(noRm, shell(command)), (decision) =>
       expect(decision).toMatchObject({ action: "deny", rule: "no-rm" })
@@ -161,11 +165,25 @@ describe("shell commands", () => {
       for (const [command, action] of [
         ["nice git push", "deny"],
         ["find . -exec git push ';'", "deny"],
+        ["find . -exec git push +", "deny"],
         ["taskset 1 npm publish a", "deny"],
         ["git push origin", "allow"],
         ["npm publish a b", "allow"]
       ] as const)
         expect(yield* actionOf(policy, command), command).toBe(action)
+    })
+  )
+
+  it.effect("a pattern that leaves its program open is about the first word, and not about any", () =>
+    Effect.gen(function* () {
+      const policy: Policy = {
+        rules: [
+          { action: "deny", when: { command: { command: ["* push"] } } },
+          { action: "allow", tools: ["shell"] }
+        ]
+      }
+      expect(yield* actionOf(policy, "hg push")).toBe("deny")
+      expect(yield* actionOf(policy, "echo hg push")).toBe("allow")
     })
   )
 
