@@ -146,7 +146,7 @@ describe("shell commands", () => {
     "nice git --work-tree /a -p push",
     "/usr/bin/git --no-pager push",
     // A text after an option that says that it is a command, of a program that is not known to run one.
-    "docker exec a mysh -lc 'rm x'",
+    "setpriv mysh -lc 'rm x'",
     "nix develop --command 'rm x'"
   ])("denies wherever the forbidden command can be seen: %j", (command) =>
     Effect.map(explained(noRm, shell(command)), (decision) =>

@@ -62,6 +62,7 @@ export const objection = Effect.fnUntraced(function* (
   if (wanted.length > maxPaths) return ask("it names very many files")
   let above: string | undefined
   for (const wish of wanted) {
+    if (/^\/proc\/\d/.test(path.resolve(cwd, wish))) return deny(looking)
     for (const place of (yield* paths.lookup(wish)) ?? []) {
       if (programs.includes(place)) return deny(starting)
       const isFile = files.some((file) => place === file || /^-\w+$/.test(after(file, place)))
@@ -79,6 +80,7 @@ const deny = (why: string): Objection => ({ action: "deny", why })
 const ask = (why: string): Objection => ({ action: "ask", why })
 const starting = "it starts the demo itself: what waits for a person is answered by a person"
 const storing = "it reaches the store of the demo, which holds what persons have answered"
+const looking = "it looks into another process, such as the demo itself"
 
 /** What stands behind a beginning; empty if it is none. */
 const after = (beginning: string, text: string): string =>
@@ -131,9 +133,7 @@ const said = (
     })
   if (starts || texts.some((text) => programs.some((program) => text.includes(program)))) return deny(starting)
   if (texts.some((text) => servers.some((server) => text.includes(server)))) return deny(storing)
-  return texts.some((text) => /\/proc\/(?!self\/|thread-self\/)[^/]*[\d*?[$][^/]*\//.test(text))
-    ? deny("it looks into another process, such as the demo itself")
-    : undefined
+  return texts.some((text) => /\/proc\/[^/]*[\d*?[$][^/]*\//.test(text)) ? deny(looking) : undefined
 }
 
 /** Whatever in the words may be a path, from each folder that the command may be in. */
