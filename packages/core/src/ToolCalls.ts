@@ -13,6 +13,7 @@ import * as InvalidCall from "./InvalidCall.ts"
 import type { Halted } from "./Interruption.ts"
 import type { JournalError } from "./Journal.ts"
 import type { Draft } from "./RunEvent.ts"
+import type { RunState } from "./RunState.ts"
 import * as Judge from "./Judge.ts"
 import * as ToolResult from "./ToolResult.ts"
 import * as ToolCall from "./ToolCall.ts"
@@ -37,7 +38,8 @@ export const perform = Effect.fnUntraced(function* (
       ready.push(planned.ready)
       continue
     }
-    for (const draft of planned.drafts) if (!(yield* journal.put(draft))) return
+    // What a call is asked or told is made of digests and answers of guards, and meanwhile somebody may have cancelled.
+    for (const draft of planned.drafts) if (!(yield* journal.put(draft, { still: goesOn }))) return
     if (journal.state.stopReason !== undefined) return
   }
   for (const group of grouped(ready, attempt.agent.concurrency)) {
@@ -50,6 +52,8 @@ export const perform = Effect.fnUntraced(function* (
     else for (const one of group) if (!(yield* run(one))) return
   }
 })
+
+const goesOn = ({ head }: RunState): boolean => head.cancelled === undefined
 
 /** Serial calls are groups of one; a sequential tool's call never shares a group. */
 const grouped = (

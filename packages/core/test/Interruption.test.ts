@@ -8,6 +8,7 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import * as AiError from "effect/ai/AiError"
+import * as WebCrypto from "effect/crypto/WebCrypto"
 import { TestClock } from "effect/testing"
 import { type Plugin, PluginId } from "../src/Plugin.ts"
 import * as Run from "../src/Run.ts"
@@ -24,6 +25,7 @@ import {
   expectValid,
   type Handlers,
   pass,
+  settle,
   tagsOf,
   told,
   world
@@ -472,6 +474,41 @@ describe("pause", () => {
       expect(yield* next(Run.recover([clerk]))).toEqual([])
       expect(yield* next(resume)).toMatchObject({ _tag: "Completed" })
       expect(ran).toEqual(["book died", "book 1"])
+    })
+  )
+})
+
+describe("a cancel while it is thought about what to ask", () => {
+  it.effect("nothing is asked any more, however long the digest of the arguments takes", () =>
+    Effect.gen(function* () {
+      const { here, process } = yield* world
+      let hasReplied = false
+      const reply = () => {
+        hasReplied = true
+        return call("pay", { amount: 1 })
+      }
+      const model = yield* ScriptedModel.make([reply])
+      let go = () => {}
+      const may = new Promise<void>((resolve) => (go = resolve))
+      let isAsked = false
+      const digest: typeof crypto.subtle.digest = async (name, data) => {
+        // What is recorded of the tools before has digests, too.
+        isAsked = hasReplied
+        if (isAsked) await may
+        return crypto.subtle.digest(name, data)
+      }
+      const slow: typeof crypto = Object.create(crypto, { subtle: { value: { digest } } })
+      yield* here(Run.accept(clerk, { runId, task: "go" }))
+      const driving = yield* Effect.forkChild(process({ model, extra: WebCrypto.layer(slow) })(resume))
+      while (!isAsked) yield* settle
+      yield* here(Run.cancel({ runId }))
+      yield* TestClock.adjust("1 second")
+      yield* settle
+      go()
+      expect(yield* Fiber.join(driving)).toMatchObject({ _tag: "Cancelled" })
+      const tags = yield* here(tagsOf(runId))
+      expect(tags).toContain("CancelRequested")
+      expect(tags).not.toContain("ApprovalRequested")
     })
   )
 })
