@@ -6,6 +6,7 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 import { letGo } from "./Interruption.ts"
@@ -15,6 +16,8 @@ import type { AttemptInfo, Entry, Observer } from "./Observer.ts"
 const capacity = 1024
 /** How long the end of an Attempt waits for its observers. */
 const drain = "1 second"
+/** How long they may go on after that by themselves: a process that is busy with many Runs lets none of them work for a while. */
+const afterwards = "1 minute"
 
 /** Takes what is committed. Synchronous: it is called in the middle of a commit. */
 export type Offer = (entries: ReadonlyArray<Entry>) => void
@@ -41,10 +44,15 @@ const one = Effect.fnUntraced(function* (
     isDone(cause) ? Effect.void : failed(observer, cause)
   )
   const fiber = yield* Effect.forkDetach(safely)
+  const late = Effect.gen(function* () {
+    if (Option.isSome(yield* Effect.timeoutOption(Fiber.await(fiber), afterwards))) return
+    yield* missed(observer, yield* Queue.size(queue))
+    yield* letGo(fiber)
+  })
   let dropped = 0
   yield* Effect.addFinalizer(() =>
     Effect.andThen(Queue.end(queue), Effect.timeoutOption(Fiber.await(fiber), drain)).pipe(
-      Effect.andThen(letGo(fiber)),
+      Effect.flatMap((ended) => (Option.isSome(ended) ? Effect.void : Effect.forkDetach(late))),
       Effect.andThen(Effect.suspend(() => (dropped === 0 ? Effect.void : missed(observer, dropped))))
     )
   )

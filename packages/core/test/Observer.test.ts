@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import { TestClock } from "effect/testing"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as MemoryStore from "../src/MemoryStore.ts"
@@ -133,28 +134,54 @@ describe("Observer", () => {
     ["never ends", () => Effect.succeed(() => Effect.never)],
     ["never begins", () => Effect.never]
   ]
-  it.effect.each(slow)("one that %s delays nothing but the end, by a second, and its scope is closed", ([, attempt]) =>
+  it.effect.each(slow)(
+    "one that %s delays nothing but the end, by a second, and its scope is closed after a minute",
+    ([, attempt]) =>
+      Effect.gen(function* () {
+        const done: Array<number> = []
+        const state = { closed: false }
+        const bad: Observer = {
+          name: "bad",
+          attempt: (info) =>
+            Effect.andThen(
+              Effect.addFinalizer(() => Effect.sync(() => (state.closed = true))),
+              attempt(info)
+            )
+        }
+        const { entries, observer } = recorder()
+        const handler = () => Effect.flatMap(Clock.currentTimeMillis, (now) => Effect.sync(() => done.push(now)))
+        const script = [call("work", {}), call("work", {}), text("done")]
+        const run = yield* ran({ handler, script, layer: observing(bad, observer), time: "1 minute" })
+        expect(outcomeOf(run)._tag).toBe("Completed")
+        expect(done).toEqual([0, 0])
+        expect(run.events.at(-1)).toMatchObject({ _tag: "RunFinished", at: 0 })
+        expect(yield* Clock.currentTimeMillis).toBeLessThanOrEqual(1250)
+        expect(entries).toHaveLength(run.events.length)
+        yield* TestClock.adjust("1 minute")
+        expect(state.closed).toBe(true)
+      })
+  )
+
+  it.effect("one whose process is busy gets the rest after the end of the Run", () =>
     Effect.gen(function* () {
-      const done: Array<number> = []
-      const state = { closed: false }
-      const bad: Observer = {
-        name: "bad",
-        attempt: (info) =>
-          Effect.andThen(
-            Effect.addFinalizer(() => Effect.sync(() => (state.closed = true))),
-            attempt(info)
+      const got: Array<number> = []
+      const late: Observer = {
+        name: "late",
+        attempt: () =>
+          Effect.succeed(({ seq }) =>
+            Effect.andThen(
+              Effect.sleep("3 seconds"),
+              Effect.sync(() => void got.push(seq))
+            )
           )
       }
-      const { entries, observer } = recorder()
-      const handler = () => Effect.flatMap(Clock.currentTimeMillis, (now) => Effect.sync(() => done.push(now)))
-      const script = [call("work", {}), call("work", {}), text("done")]
-      const run = yield* ran({ handler, script, layer: observing(bad, observer), time: "1 minute" })
-      expect(outcomeOf(run)._tag).toBe("Completed")
-      expect(done).toEqual([0, 0])
-      expect(run.events.at(-1)).toMatchObject({ _tag: "RunFinished", at: 0 })
+      const { layer, lines } = warnings()
+      const run = yield* ran({ handler: ok, layer: Layer.merge(observing(late), layer), time: "1 minute" })
       expect(yield* Clock.currentTimeMillis).toBeLessThanOrEqual(1250)
-      expect(entries).toHaveLength(run.events.length)
-      expect(state.closed).toBe(true)
+      expect(got.length).toBeLessThan(run.events.length)
+      yield* TestClock.adjust("50 seconds")
+      expect(got).toHaveLength(run.events.length)
+      expect(lines).toEqual([])
     })
   )
 

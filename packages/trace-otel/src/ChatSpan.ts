@@ -43,7 +43,7 @@ export const make = (writing: Writing.Writing, common: Attributes, open: Open, e
   const turn = started._tag === "TurnStarted" ? started : undefined
   return {
     spanId,
-    name: model === undefined ? "chat" : `chat ${model}`,
+    name: `chat ${model ?? "unknown"}`,
     kind: "client",
     start: started.at,
     end: Math.max(started.at, end.at),

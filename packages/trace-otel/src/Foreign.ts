@@ -3,7 +3,7 @@
  *
  * @since 0.1.0
  */
-import type { Context } from "@opentelemetry/api"
+import { type Context, diag } from "@opentelemetry/api"
 import type { ReadableSpan, Span, SpanProcessor } from "@opentelemetry/sdk-trace-base"
 import type { Held } from "./Held.ts"
 
@@ -32,8 +32,10 @@ export class Foreign implements SpanProcessor {
     if (spans === undefined) return
     this.waiting.delete(traceId)
     this.held.give(spans.length)
+    // Another Run of the same trace may have been worth it: then what encloses both is.
+    const was = this.decided.get(traceId) === true
     this.decided.delete(traceId)
-    this.decided.set(traceId, kept)
+    this.decided.set(traceId, kept || was)
     for (const oldest of this.decided.keys()) {
       if (this.decided.size <= remembered) break
       this.decided.delete(oldest)
@@ -57,11 +59,20 @@ export class Foreign implements SpanProcessor {
     }
   }
 
-  forceFlush(): Promise<void> {
-    return this.inner?.forceFlush() ?? Promise.resolve()
+  async forceFlush(): Promise<void> {
+    await quietly(this.inner?.forceFlush())
   }
 
-  shutdown(): Promise<void> {
-    return this.inner?.shutdown() ?? Promise.resolve()
+  async shutdown(): Promise<void> {
+    await quietly(this.inner?.shutdown())
+  }
+}
+
+/** A back end that does not take the last spans is no failure of the program that made them; OpenTelemetry's `diag` is told. */
+const quietly = async (work: Promise<void> | undefined): Promise<void> => {
+  try {
+    await work
+  } catch (error) {
+    diag.error("The last spans were not taken.", error)
   }
 }

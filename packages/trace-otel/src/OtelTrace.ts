@@ -26,7 +26,7 @@ import * as RunMetrics from "./RunMetrics.ts"
 import * as Sampling from "./Sampling.ts"
 import * as Segments from "./Segments.ts"
 import * as Sender from "./Sender.ts"
-import type { SettingInvalid } from "./SettingInvalid.ts"
+import { SettingInvalid } from "./SettingInvalid.ts"
 import { TraceDestination } from "./Trace.ts"
 import { Traces } from "./Traces.ts"
 import * as Unsent from "./Unsent.ts"
@@ -52,7 +52,7 @@ export interface Options extends Writing.Options {
 
 /** An OpenTelemetry set-up of one's own. */
 export interface OwnOptions extends Options {
-  /** Default: `OTEL_SERVICE_NAME`. */
+  /** Default: what `OTEL_SERVICE_NAME` or `OTEL_RESOURCE_ATTRIBUTES` say, else `unknown_service:node`. */
   readonly serviceName?: string
   readonly serviceVersion?: string
   /** More about this process. */
@@ -96,16 +96,13 @@ export const layer = (
       const exporter = exports ? yield* Otlp.traces : nowhere
       const foreign = new Foreign(held, exports ? new BatchSpanProcessor(exporter) : undefined)
       const { attributes, serviceName, serviceVersion } = options
-      const resource =
-        serviceName === undefined
-          ? undefined
-          : {
-              serviceName,
-              ...(serviceVersion === undefined ? undefined : { serviceVersion }),
-              ...(attributes === undefined ? undefined : { attributes: { ...attributes } })
-            }
+      const named = serviceName ?? (yield* Otlp.serviceName)
       const sdk = NodeSdk.layer(() => ({
-        ...(resource === undefined ? undefined : { resource }),
+        resource: {
+          serviceName: named,
+          ...(serviceVersion === undefined ? undefined : { serviceVersion }),
+          ...(attributes === undefined ? undefined : { attributes: { ...attributes } })
+        },
         ...(exports ? { spanProcessor: foreign } : undefined)
       }))
       const own = Layer.unwrap(
@@ -121,11 +118,33 @@ export const layer = (
  */
 export const join = (
   options: JoinOptions
-): Layer.Layer<Provided, never, CheckpointStore.CheckpointStore | Resource.Resource> =>
+): Layer.Layer<Provided, SettingInvalid, CheckpointStore.CheckpointStore | Resource.Resource> =>
   Layer.suspend(() => {
     const held = new Held(options.maxHeld ?? defaults.maxHeld)
     return made(options, held, new Foreign(held))
   })
+
+const whole = (value: number): boolean => Number.isInteger(value) && value >= 1
+
+/** Callers without types exist, and a limit that is no number would keep nothing, or everything. */
+const checked = ({
+  content,
+  maxHeld = 1,
+  maxSpans = 1,
+  sampling = {}
+}: Options): Effect.Effect<void, SettingInvalid> => {
+  const { dearerThanUsd = 0, ratio = 1 } = sampling
+  const { maxBytes = 1 } = typeof content === "object" ? content : {}
+  const rules = [
+    ["sampling.ratio", "must be a number from 0 to 1", ratio >= 0 && ratio <= 1],
+    ["sampling.dearerThanUsd", "must be a number from 0", dearerThanUsd >= 0],
+    ["maxHeld", "must be a whole number from 1", whole(maxHeld)],
+    ["maxSpans", "must be a whole number from 1", whole(maxSpans)],
+    ["content.maxBytes", "must be a whole number from 1", whole(maxBytes)]
+  ] as const
+  const [name, detail] = rules.find(([, , holds]) => !holds) ?? []
+  return name === undefined ? Effect.void : Effect.fail(new SettingInvalid({ name, detail: detail ?? "" }))
+}
 
 const nowhere: SpanExporter = { export: (_, done) => done({ code: 0 }), shutdown: () => Promise.resolve() }
 
@@ -155,9 +174,10 @@ const made = (
   options: JoinOptions,
   held: Held,
   foreign: Foreign
-): Layer.Layer<Provided, never, CheckpointStore.CheckpointStore | Resource.Resource> =>
+): Layer.Layer<Provided, SettingInvalid, CheckpointStore.CheckpointStore | Resource.Resource> =>
   Layer.effectContext(
     Effect.gen(function* () {
+      yield* checked(options)
       const { exporter, meterProvider = globalMetrics.getMeterProvider(), patience = defaults.patience } = options
       const store = yield* CheckpointStore.CheckpointStore
       const readable = Readable.make(yield* Resource.Resource)

@@ -69,6 +69,15 @@ const isHttp = (text: string): boolean => {
   }
 }
 
+/** As the environment names this service; with the default that OpenTelemetry asks for. */
+export const serviceName: Effect.Effect<string> = Effect.flatMap(
+  setting("OTEL_RESOURCE_ATTRIBUTES", ""),
+  (attributes) => {
+    const said = /(?:^|,)\s*service\.name\s*=\s*([^,]+)/.exec(attributes)?.[1]?.trim()
+    return setting("OTEL_SERVICE_NAME", said ?? "unknown_service:node")
+  }
+)
+
 /** `http/json`, or `http/protobuf`, which is OpenTelemetry's default. */
 const isJson = (signal: Signal): Effect.Effect<boolean> =>
   Effect.flatMap(setting("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"), (general) =>
@@ -83,17 +92,23 @@ export const metrics: Effect.Effect<PushMetricExporter> = Effect.map(isJson("MET
   json ? new JsonMetrics() : new ProtoMetrics()
 )
 
+/** What a timer of JavaScript can wait at most; beyond that it does not wait at all. */
+const longestTimer = 2 ** 31 - 1
+
 /** How often metrics go out, in ms: `OTEL_METRIC_EXPORT_INTERVAL`, 60,000 by default. */
 export const metricInterval: Effect.Effect<number> = Effect.map(
   setting("OTEL_METRIC_EXPORT_INTERVAL", "60000"),
-  (value) => (Number(value) > 0 ? Number(value) : 60_000)
+  (value) => (Number(value) > 0 && Number(value) <= longestTimer ? Number(value) : 60_000)
 )
 
 /** Exports once; succeeds when the back end has taken the spans. What the request itself does is not traced. */
 export const send = (exporter: SpanExporter, spans: ReadonlyArray<ReadableSpan>): Effect.Effect<void, ExportFailed> =>
   Effect.callback<void, ExportFailed>((resume) => {
-    const failed = (error: unknown) =>
-      resume(Effect.fail(new ExportFailed({ detail: error instanceof Error ? error.message : "no reason was given" })))
+    const failed = (error: unknown) => {
+      const detail = error instanceof Error ? error.message : "no reason was given"
+      const status = error instanceof Error && "code" in error ? Number(error.code) : NaN
+      resume(Effect.fail(new ExportFailed({ detail, ...(Number.isNaN(status) ? undefined : { status }) })))
+    }
     try {
       context.with(suppressTracing(context.active()), () =>
         exporter.export([...spans], ({ code, error }) =>

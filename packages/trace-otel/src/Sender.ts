@@ -57,13 +57,13 @@ export const make = (options: Options): Effect.Effect<(parcel: Parcel) => void, 
     const deliver = Effect.gen(function* () {
       const parcels = yield* Queue.takeBetween(queue, 1, most)
       yield* Ref.set(open, parcels)
-      let sent = 0
+      // By id: what is read again may have fewer spans, where a Run was removed meanwhile.
+      const sent = new Set<string>()
       const once = Effect.gen(function* () {
-        const spans = yield* collect(options, parcels)
-        while (sent < spans.length) {
-          yield* options.send(spans.slice(sent, sent + chunk))
-          sent = Math.min(sent + chunk, spans.length)
-        }
+        const spans = (yield* collect(options, parcels)).filter(({ spanId }) => !sent.has(spanId))
+        yield* sendAll(options.send, spans, (some) => {
+          for (const { spanId } of some) sent.add(spanId)
+        })
         warned = false
       })
       const refused = (error: unknown) =>
@@ -89,11 +89,58 @@ const release = (held: Held, parcel: Parcel): void => {
   parcel.spans = undefined
 }
 
+/** A Run that is damaged keeps nobody else's spans back: it is named, and `Trace.export` says what is wrong with it. */
 const collect = ({ read }: Options, parcels: ReadonlyArray<Parcel>) =>
   Effect.map(
-    Effect.forEach(parcels, (parcel) => (parcel.spans === undefined ? read(parcel) : Effect.succeed(parcel.spans))),
+    Effect.forEach(parcels, (parcel) =>
+      parcel.spans === undefined
+        ? Effect.catchIf(read(parcel), isDamaged, (error) =>
+            Effect.as(Effect.logWarning(`The trace of the Run ${parcel.runId} cannot be read.`, error), [])
+          )
+        : Effect.succeed(parcel.spans)
+    ),
     (spans) => spans.flat()
   )
+
+const isDamaged = (error: unknown): boolean =>
+  typeof error === "object" &&
+  error !== null &&
+  "_tag" in error &&
+  (error._tag === "CheckpointCorrupt" || error._tag === "CheckpointTooNew")
+
+/**
+ * Sends spans in requests of at most `chunk`; of what a back end says that it is too large, each half by itself, and a span that
+ * is too large alone goes nowhere, which a warning says.
+ */
+export const sendAll = (
+  send: Options["send"],
+  spans: ReadonlyArray<FinishedSpan>,
+  sent: (spans: ReadonlyArray<FinishedSpan>) => void = () => {}
+): Effect.Effect<void, ExportFailed> =>
+  Effect.gen(function* () {
+    const left: Array<ReadonlyArray<FinishedSpan>> = []
+    for (let at = 0; at < spans.length; at += chunk) left.push(spans.slice(at, at + chunk))
+    for (let some = left.shift(); some !== undefined; some = left.shift()) {
+      const refused = yield* send(some).pipe(
+        Effect.as(undefined),
+        Effect.catchIf(
+          ({ status }) => status === tooLarge,
+          (error) => Effect.succeed(error)
+        )
+      )
+      if (refused !== undefined && some.length > 1) {
+        const half = Math.ceil(some.length / 2)
+        left.unshift(some.slice(0, half), some.slice(half))
+        continue
+      }
+      if (refused !== undefined)
+        yield* Effect.logWarning(`A span is too large for the back end: ${some[0]?.name}.`, refused)
+      sent(some)
+    }
+  })
+
+/** RFC 9110, 15.5.14. */
+const tooLarge = 413
 
 const close = (
   {

@@ -10,6 +10,7 @@ import { enclosing } from "./Enclosing.ts"
 import type * as Entries from "./Entries.ts"
 import type { FinishedSpan } from "./FinishedSpan.ts"
 import * as Segments from "./Segments.ts"
+import { sendAll } from "./Sender.ts"
 import type { ExportFailed } from "./ExportFailed.ts"
 import * as Writing from "./Writing.ts"
 
@@ -95,7 +96,7 @@ export const exportRun = (
   Effect.gen(function* () {
     const { send, writing } = yield* TraceDestination
     const spans = yield* below(runId, writing)
-    yield* send(spans)
+    yield* sendAll(send, spans)
     return spans.length
   })
 

@@ -102,6 +102,21 @@ it.effect.each([
   }).pipe(Effect.scoped)
 )
 
+it.effect.each([
+  [{ sampling: { ratio: "abc" } }, "sampling.ratio"],
+  [{ sampling: { ratio: 1.5 } }, "sampling.ratio"],
+  [{ sampling: { dearerThanUsd: NaN } }, "sampling.dearerThanUsd"],
+  [{ maxSpans: "x" }, "maxSpans"],
+  [{ maxHeld: 0 }, "maxHeld"],
+  [{ content: { maxBytes: NaN } }, "content.maxBytes"]
+] as const)("the options %j are refused by the name of the field", ([options, name]) =>
+  Effect.gen(function* () {
+    yield* environment({ OTEL_SDK_DISABLED: "true" })
+    const built = Layer.build(Layer.provide(OtelTrace.layer(options as never), MemoryStore.layer))
+    expect(yield* Effect.flip(built)).toMatchObject({ _tag: "SettingInvalid", name })
+  }).pipe(Effect.scoped)
+)
+
 it.effect("X2 a back end over HTTP that refuses 30 requests in a row gets every span in the end, once", () =>
   Effect.scoped(
     Effect.gen(function* () {

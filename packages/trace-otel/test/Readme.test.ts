@@ -10,5 +10,5 @@ const fixture = new URL("./fixtures/readme-trace.ts", import.meta.url)
 it("README shows code that compiles, with its imports, and what comes of it", async () => {
   expect(readme).toContain(`\`\`\`ts\n${readFileSync(fixture, "utf8").trim()}\n\`\`\``)
   const run = promisify(execFile)(process.execPath, ["--conditions=@waystone/source", fileURLToPath(fixture)])
-  expect(await run).toEqual({ stdout: "client chat\ninternal invoke_agent greeter\n", stderr: "" })
+  expect(await run).toEqual({ stdout: "client chat unknown\ninternal invoke_agent greeter\n", stderr: "" })
 })
