@@ -98,7 +98,7 @@ export const delegate: Delegate = Agent.asTool(worker, {
 const maxWorkers = 4
 
 /** It reads and tests, and changes nothing itself. */
-export const planner = (firstPart: Duration.Input = "60 seconds"): DemoAgent =>
+export const planner = (): DemoAgent =>
   Agent.make("planner", {
     version: "1",
     instructions: [
@@ -109,20 +109,19 @@ export const planner = (firstPart: Duration.Input = "60 seconds"): DemoAgent =>
     tools: [Toolkit.make(ListFiles, ReadFiles, SearchFiles), RunTests.toolkit, delegate],
     requires: required,
     limits: { maxTurns: 40 },
-    concurrency: maxWorkers,
-    timeouts: { firstPart }
+    concurrency: maxWorkers
   })
 
 /** Whose Runs the demo can go on with. */
 export const names = ["repairer", "planner"] as const
 
 /** By the name that a Run has of its agent. */
-export const named = (name: string, firstPart?: Duration.Input): DemoAgent | undefined => {
+export const named = (name: string): DemoAgent | undefined => {
   switch (name) {
     case "repairer":
-      return repairer(firstPart)
+      return repairer()
     case "planner":
-      return planner(firstPart)
+      return planner()
     default:
       return undefined
   }

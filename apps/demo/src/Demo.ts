@@ -1,5 +1,5 @@
 /**
- * The demo: starts or resumes a Run of the repairer, or of a team,, shows it while it happens, then looks for itself whether the project is
+ * The demo: starts or resumes a Run of the repairer, or of a team, shows it while it happens, then looks for itself whether the project is
  * repaired, and whether the journal proves what the scenario is about.
  */
 import { type Agent, type CheckpointStore, ModelInfo, Run } from "@waystone/core"

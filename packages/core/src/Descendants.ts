@@ -13,7 +13,7 @@ import * as ChildRun from "./ChildRun.ts"
 import { closing, isBelow } from "./Finish.ts"
 import type { ReadError } from "./Journal.ts"
 import * as Outside from "./Outside.ts"
-import type { EncodeFailed, RunNotFound } from "./RunError.ts"
+import { type EncodeFailed, type RunNotFound, RunNotTerminal } from "./RunError.ts"
 import type { Draft } from "./RunEvent.ts"
 import { isTerminal } from "./RunHead.ts"
 import type { RunState } from "./RunState.ts"
@@ -82,14 +82,29 @@ export const end = (runId: string, why: Why, isRoot = true): Ended =>
     )
   })
 
-/** Removes the Runs below a Run, the lowest first. */
-export const remove = (store: CheckpointStore["Service"], parent: string): Effect.Effect<void, StoreError> =>
+/**
+ * Removes the Runs below a Run, the lowest first. Of a Run that ended they have ended too, but for one that could not be read, or
+ * that somebody held: without `force` such a one stays, and those above it.
+ */
+export const remove = (
+  store: CheckpointStore["Service"],
+  parent: string,
+  force: boolean
+): Effect.Effect<void, StoreError | RunNotTerminal> =>
   Effect.gen(function* () {
     while (true) {
       const children = yield* store.list({ parent }, { limit: 100 })
-      for (const { runId } of children) {
-        yield* remove(store, runId)
-        yield* removeOne(store, runId)
+      for (const child of children) {
+        const { runId } = child
+        if (!force) {
+          const head = yield* Outside.headOf(child)
+          if (!isTerminal(head)) return yield* new RunNotTerminal({ runId, status: head.status })
+        }
+        yield* remove(store, runId, force)
+        const one = removeOne(store, runId)
+        yield* force
+          ? Effect.catchTag(one, "CheckpointCorrupt", () => Effect.asVoid(store.remove(runId, "damaged")))
+          : one
       }
       if (children.length < 100) return
     }
@@ -99,4 +114,4 @@ const removeOne = (store: CheckpointStore["Service"], runId: string): Effect.Eff
   Effect.gen(function* () {
     let entry: Entry | undefined
     while ((entry = yield* store.head(runId)) !== undefined) if (yield* store.remove(runId, entry.seq)) return
-  }).pipe(Effect.catchTag("CheckpointCorrupt", () => Effect.asVoid(store.remove(runId, "damaged"))))
+  })

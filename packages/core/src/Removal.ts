@@ -39,7 +39,7 @@ export const remove = (
   lift(
     Effect.gen(function* () {
       const store = yield* boundedStore
-      if (force && (yield* removedDamaged(store, runId))) return yield* Descendants.remove(store, runId)
+      if (force && (yield* removedDamaged(store, runId))) return yield* Descendants.remove(store, runId, force)
       while (true) {
         const { entry, head } = yield* Outside.look(runId)
         // One whose root is gone has nobody else to remove it.
@@ -53,7 +53,7 @@ export const remove = (
           if (entry.live) yield* Effect.sleep("100 millis") // whoever holds it ends it, or lets it go
           continue
         }
-        if (head.children === true) yield* Descendants.remove(store, runId)
+        if (head.children === true) yield* Descendants.remove(store, runId, force)
         if (yield* store.remove(runId, entry.seq)) return
       }
     })
@@ -101,7 +101,7 @@ const ended: ReadonlyArray<Status> = ["completed", "stopped", "failed", "cancell
 
 /**
  * Removes Runs that ended and that nothing happened to for `olderThan`; says how many (RI-158). One that is damaged is kept
- * and named in a warning. `olderThan` goes by the caller's clock, as the times of a Run do by the clocks of those who wrote to
+ * and named in a warning, and so is one with a sub-agent whose Run is damaged, or has not ended. `olderThan` goes by the caller's clock, as the times of a Run do by the clocks of those who wrote to
  * it (leases go by the store's): where clocks differ, keep more than they do. Fails with InputInvalid, and removes nothing, if
  * `olderThan` is negative, infinite or no duration.
  */
@@ -135,9 +135,9 @@ const removeAll = (store: CheckpointStore["Service"], filter: Filter): Effect.Ef
     while (true) {
       const page = yield* Listed.page(store, filter, { limit, ...defined({ after }) })
       for (const { entry, head } of page) {
-        const below = head.children === true ? Descendants.remove(store, entry.runId) : Effect.void
+        const below = head.children === true ? Descendants.remove(store, entry.runId, false) : Effect.void
         const all = Effect.andThen(below, store.remove(entry.runId, entry.seq))
-        const gone = Effect.catchTag(all, "CheckpointCorrupt", ({ message }) =>
+        const gone = Effect.catchTag(all, ["CheckpointCorrupt", "RunNotTerminal"], ({ message }) =>
           Effect.as(Effect.logWarning(message), false)
         )
         if (yield* gone) removed++

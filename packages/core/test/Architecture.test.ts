@@ -38,11 +38,11 @@ describe("the architecture", () => {
     expect(read(new URL(file, src))).toMatch(/^\/\*\*\n \* [A-Z].*\n[\s\S]*? \* @since \d+\.\d+\.\d+\n \*\//)
   })
 
-  it("has at most 8,258 lines of code in core, comments, blank lines and testing/ aside", () => {
+  it("has at most 8,270 lines of code in core, comments, blank lines and testing/ aside", () => {
     const code = files
       .flatMap((file) => read(new URL(file, src)).split("\n"))
       .filter((line) => !/^\s*($|\/\/|\/\*|\*)/.test(line))
-    expect(code.length).toBeLessThanOrEqual(8258)
+    expect(code.length).toBeLessThanOrEqual(8270)
   })
 
   it("has an index that is a list of namespaces without logic", () => {

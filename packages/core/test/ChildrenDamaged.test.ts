@@ -5,7 +5,7 @@ import { CheckpointCorrupt } from "../src/RunError.ts"
 import * as Run from "../src/Run.ts"
 import * as ScriptedModel from "../src/testing/ScriptedModel.ts"
 import { answerAt, boss, cast, pending, runId, worker, yes } from "./support/family.ts"
-import { eventsOf, world } from "./support/scenario.ts"
+import { eventsOf, told, world } from "./support/scenario.ts"
 import { only } from "./support/tools.ts"
 
 const { call, calls, text } = ScriptedModel
@@ -115,6 +115,23 @@ describe("a sub-agent whose Run is damaged", () => {
       expect(ann).toMatchObject({ ending: "unknown", isFailure: true })
       expect(ran).toEqual([])
     })
+  )
+
+  it.effect.each(damages)(
+    "with a %s: neither remove nor prune deletes it, or its root, unless force is used",
+    ([, wrong]) =>
+      Effect.gen(function* () {
+        const { damaged, here, store } = yield* asking
+        yield* damaged(wrong)(Run.cancel({ runId }))
+        expect((yield* here(Run.get(runId))).status).toBe("cancelled")
+        // That of a head that core cannot read has ended by now, so its head is damaged once more.
+        const again = damaged(wrong)
+        expect(yield* again(told(Run.remove(runId)))).toMatch(/^Fatal (RunNotTerminal|CheckpointCorrupt)$/)
+        expect(yield* again(Run.prune({ olderThan: 0 }))).toBe(0)
+        for (const id of [runId, child]) expect(yield* store.head(id), id).toBeDefined()
+        yield* again(Run.remove(runId, { force: true }))
+        for (const id of [runId, child, "r.t1.1"]) expect(yield* store.head(id), id).toBeUndefined()
+      })
   )
 
   it.effect.each(damages)("with a %s: remove by force takes the whole tree away", ([, wrong]) =>

@@ -1,5 +1,5 @@
 /**
- * What a Budget's limits come to after yeses, without what a last turn needs, and without what is gone, and how that is said.
+ * Says what a Budget's limits come to after yeses, without what a last turn needs, and without what is gone, and how that is said.
  *
  * @since 0.1.0
  */

@@ -5,6 +5,7 @@
  *
  * @since 0.1.0
  */
+import * as Resource from "@effect/opentelemetry/Resource"
 import { context } from "@opentelemetry/api"
 import { ExportResultCode, suppressTracing } from "@opentelemetry/core"
 import { OTLPMetricExporter as JsonMetrics } from "@opentelemetry/exporter-metrics-otlp-http"
@@ -70,12 +71,13 @@ const isHttp = (text: string): boolean => {
 }
 
 /** As the environment names this service; with the default that OpenTelemetry asks for. */
-export const serviceName: Effect.Effect<string> = Effect.flatMap(
-  setting("OTEL_RESOURCE_ATTRIBUTES", ""),
-  (attributes) => {
-    const said = /(?:^|,)\s*service\.name\s*=\s*([^,]+)/.exec(attributes)?.[1]?.trim()
-    return setting("OTEL_SERVICE_NAME", said ?? "unknown_service:node")
-  }
+export const serviceName: Effect.Effect<string> = Effect.suspend(() =>
+  Resource.Resource.use(({ attributes }) =>
+    Effect.succeed(String(attributes["service.name"] ?? "unknown_service:node"))
+  ).pipe(
+    Effect.provide(Resource.layerFromEnv()),
+    Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnv())
+  )
 )
 
 /** `http/json`, or `http/protobuf`, which is OpenTelemetry's default. */

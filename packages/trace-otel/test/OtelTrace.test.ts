@@ -87,6 +87,30 @@ it.live("protobuf is what goes out unless the environment says otherwise, and no
   )
 )
 
+it.live.each([
+  [{ OTEL_RESOURCE_ATTRIBUTES: "service.name=my%20shop,a=b" }, "my shop"],
+  [{ OTEL_RESOURCE_ATTRIBUTES: "service.name=shop", OTEL_SERVICE_NAME: "till" }, "till"],
+  [{}, "unknown_service:node"]
+] as const)("with %j the service is called %j, and what the program says of it goes out", ([variables, name]) =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const { got, port } = yield* receiver
+      yield* environment({
+        OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
+        OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
+        ...variables
+      })
+      const tracing = OtelTrace.layer({ serviceVersion: "7", attributes: { where: "here" }, waitingEvery: "1 hour" })
+      const all = Layer.merge(world([text("done")]), Layer.provideMerge(tracing, MemoryStore.layer))
+      yield* Effect.provide(start("r"), all)
+      const sent = got.find(({ path }) => path === "/v1/traces")?.body.toString() ?? ""
+      const said = (key: string, value: string) => JSON.stringify({ key, value: { stringValue: value } })
+      for (const one of [said("service.name", name), said("service.version", "7"), said("where", "here")])
+        expect(sent).toContain(one)
+    })
+  )
+)
+
 it.effect.each([
   ["OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318"],
   ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "no address"],

@@ -3,6 +3,7 @@
  * middle of both, nothing was done twice. The journals of all three Runs say what was started, the files and the record of
  * writes say what happened.
  */
+import { Usage } from "@waystone/core"
 import { FileTools } from "@waystone/tools"
 import * as Calls from "../Calls.ts"
 import { type Claim, completed, ended, type Events, of, type Seen } from "./Claims.ts"
@@ -141,13 +142,11 @@ const overlap = (workers: ReadonlyArray<Worker>): boolean => {
   return times.length > 1 && Math.max(...times.map(({ from }) => from)) < Math.min(...times.map(({ to }) => to))
 }
 
-const total = (usage: { readonly input: number; readonly output: number }): number => usage.input + usage.output
-
 /** Tokens, as the worker's own journal has them. */
 const used = ({ events }: Worker): number =>
-  of(events, "TurnCompleted").reduce((sum, { usage }) => sum + total(usage), 0)
+  of(events, "TurnCompleted").reduce((sum, { usage }) => sum + Usage.total(usage), 0)
 
 const counted = (events: Events, { callId }: Worker): number => {
   const child = completed(events).find((one) => one.callId === callId)?.child
-  return child?.usage === undefined ? 0 : total(child.usage)
+  return child?.usage === undefined ? 0 : Usage.total(child.usage)
 }
